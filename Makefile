@@ -9,7 +9,7 @@ TACHO       := target/release/tacho
 TEST_TACHO  := target/test/tacho
 # The longest parts are first, for a short total time.
 TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench test-sbom
-# These parts start $(TEST_TACHO), or replace target/debug/tacho and then use it. So $(TEST_TACHO) is built once, before them.
+# These parts use $(TEST_TACHO), or build target/debug/tacho. $(TEST_TACHO) is built once, before them.
 TACHO_PARTS := test-rust test-python test-node test-page
 TEST_JOBS   ?= 2
 # The features parquet and s3 are off by default. These packages are built and tested a second time with both.

@@ -1,10 +1,12 @@
-"""Measures what TLS and tokens cost the server: CPU time per query, per write and per frame of the native protocol.
+"""Measures the cost of TLS and tokens for the server: CPU time per query, per write and per frame of the native
+protocol.
 
-Four servers run side by side: without TLS and token, with a token, with TLS, and with both. In each round, each kind of
-request is sent to one server after the other; the order of the servers is random. In a round, all requests of a kind to a server
-use one connection; in the last kind, each query opens a new one. CPU time is user and system time of the server's process.
-A cell of the table has the median over rounds and, in parentheses, the ratio to the server without TLS and token (geometric
-mean of the ratios of the rounds) with its 95 % interval. Raw results go to `bench-results/access.json`, which is not committed.
+Four servers run side by side: without TLS and token, with a token, with TLS, and with both. In each round, each kind
+of request is sent to one server after the other; the order of the servers is random. In a round, all requests of a
+kind to a server use one connection; in the last kind, each query opens a new connection. CPU time is user and system
+time of the server's process. A cell of the table has the median over rounds and, in parentheses, the ratio to the
+server without TLS and token (geometric mean of the ratios of the rounds) with its 95 % interval. Raw results go to
+`bench-results/access.json`, which is not committed.
 """
 
 import argparse
@@ -99,7 +101,7 @@ class Frames:
         self.wait(WELCOME)
 
     def send(self, count: int) -> None:
-        """Sends frames, and waits until the last one is acknowledged."""
+        """Waits until the last frame is acknowledged."""
         for _ in range(count):
             self.seq += 1
             body = wire.data_head(self.seq, self.time)
@@ -123,7 +125,7 @@ class Frames:
             self.reader.push(received)
 
 
-# Each function opens its own connections, because the server closes silent ones between two rounds.
+# Each function opens its own connections, because the server closes silent connections between two rounds.
 
 
 def query(subject: Subject) -> None:

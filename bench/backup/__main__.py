@@ -62,7 +62,7 @@ def row(name: str, runs: list[dict[str, object]]) -> list[str]:
 
 
 def commands(tacho: str, data: Path, place: Path) -> list[tuple[str, list[str]]]:
-    """The programs of one round, in their order: a restore needs a backup."""
+    """In this order, because a restore needs a backup."""
     repository, restored = str(place / "repository"), str(place / "restored")
     create = [tacho, "backup", "create", str(data), repository]
     return [
@@ -79,7 +79,7 @@ def commands(tacho: str, data: Path, place: Path) -> list[tuple[str, list[str]]]
 
 
 def run(command: list[str]) -> tuple[float, float]:
-    """Seconds, and the peak of the resident memory in MB: of the process or child process with the highest one."""
+    """Seconds, and the highest peak of the resident memory of the process or a descendant, in MB."""
     begun = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     peak = 0.0
@@ -94,7 +94,7 @@ def run(command: list[str]) -> tuple[float, float]:
 
 
 def tree(process: int) -> list[int]:
-    """The process and its descendants. `sh -c` runs the measured programs as its children."""
+    """The process and its descendants, because `sh -c` runs the measured programs as its children."""
     found = [process]
     for one in found:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -112,7 +112,7 @@ def high_water(process: int) -> float:
 
 
 def high_water_of(status: str) -> float:
-    """In MB; the file is in KiB. 0 if the process has ended and waits for its parent."""
+    """In MB, from KiB. 0 if the process has ended and waits for its parent."""
     return next((int(line.split()[1]) * 1024 / 1e6 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
 
 
@@ -125,7 +125,7 @@ def write(tacho: str, data: Path, megabytes: int) -> None:
     chance = random.Random(7)
     try:
         at = 1_700_000_000_000_000_000
-        # Base64 text takes about three quarters of its bytes on disk, so the size of the files is measured.
+        # Base64 text takes only about three quarters of its bytes on disk.
         while sum(path.stat().st_size for path in (data / "chunks").glob("*.segment")) < megabytes * 1e6:
             lines = []
             for _ in range(ENTRIES_A_REQUEST):

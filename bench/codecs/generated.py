@@ -1,4 +1,4 @@
-"""Series with shapes that the other sets lack. They are generated from a seed, not recorded."""
+"""Series with shapes that the other sets lack, generated from a seed."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -52,8 +52,8 @@ def floats(count: int) -> Iterator[Group]:
 
 
 def zabbix(count: int) -> Iterator[Group]:
-    """Items of hosts. The values of an item are 30 or 60 seconds apart; a random time below one second, in ns, is added
-    to each time."""
+    """Items of hosts. The values of an item are 30 or 60 seconds apart, plus a random time below one second, in
+    ns."""
     random = Random(3)
     kinds: list[Callable[[], array]] = [
         lambda: _walk(random, count, 40_000_000_000, 3e8, 4_096),
@@ -94,7 +94,7 @@ def _regular(seconds: int, columns: list[array]) -> Group:
 
 
 def _counter(random: Random, count: int, kind: str, step: Callable[[], float]) -> array:
-    """Running sums. A sum starts again at zero about every 20,000 values."""
+    """A sum starts again at zero about every 20,000 values."""
     total, values = 0, array(kind)
     for _ in range(count):
         total = 0 if random.random() < 1 / 20_000 else total + step()
@@ -107,8 +107,8 @@ def _decimal(column: array, places: int) -> array:
 
 
 def _histogram(random: Random, count: int) -> list[array]:
-    """The cumulative buckets of a histogram, as an exporter publishes them. The last bucket has no upper bound, so it is
-    the count of all values."""
+    """The cumulative buckets of a histogram, as an exporter publishes them. The last bucket is the count of all
+    values."""
     bounds = [0.005 * 2**n for n in range(11)]
     totals, buckets = [0] * 12, [array("q") for _ in range(12)]
     for _ in range(count):

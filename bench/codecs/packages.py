@@ -1,4 +1,4 @@
-"""Data sets that Python packages contain. Their wheels are downloaded, but never installed."""
+"""Data sets in Python packages, whose wheels are downloaded but not installed."""
 
 import csv
 import gzip
@@ -49,7 +49,7 @@ def table(text: str) -> Iterator[Group]:
 
 def series(text: str) -> Iterator[Group]:
     """A file of the UEA and UCR archives. After `@data`, each line is a case: its dimensions and its class,
-    separated by colons. The result has one column per dimension; each column has all cases one after the other."""
+    separated by colons. Each dimension becomes a column with all cases one after the other."""
     cases = text.partition("@data")[2].split("\n")
     dimensions = [case.split(":")[:-1] for case in cases if ":" in case]
     joined = [",".join(parts).split(",") for parts in zip(*dimensions)]

@@ -1,4 +1,4 @@
-"""Which sets are measured? `codec_gain` adds the sets that the tests of `crates/chunk` generate."""
+"""The measured sets. `codec_gain` adds the sets that the tests of `crates/chunk` generate."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +20,7 @@ SAMPLE_SECONDS = 60
 
 
 def sets(cache: Path, p4_folder: Path | None, logs: list[Path], scale: float) -> dict[str, Callable[[], Iterable[Group | str]]]:
-    """By name of the set: the function that creates its parts."""
+    """Functions that create the parts of a set, by its name."""
     count = max(100, int(COUNT * scale))
     hosts, days = max(1, round(20 * scale)), max(1, round(50 * scale))
     found: dict[str, Callable[[], Iterable[Group | str]]] = {

@@ -1,5 +1,4 @@
-"""HTTP over one kept connection. The client takes as little time as Python allows, because the time of the server is
-measured.
+"""HTTP over one kept connection, with as little time in the client as Python allows.
 
 Supports only the responses of the measured systems: a status, and a body with `Content-Length`, in chunks, or up to the
 end of the connection.
@@ -22,7 +21,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """A request. `path` is already escaped."""
+    """`path` is already escaped."""
 
     method: str
     path: str
@@ -31,7 +30,7 @@ class Request:
 
 
 class Client:
-    """One connection to 127.0.0.1. It is opened at first use, and again at the next use after it was closed or failed."""
+    """One connection to 127.0.0.1, opened at first use, and again at the first use after a close or a failure."""
 
     def __init__(self, port: int):
         self._port = port
@@ -49,7 +48,7 @@ class Client:
             self._socket = None
 
     def send(self, request: Request) -> bytes:
-        """The body of the response. Raises HttpError with the beginning of the response, or OSError."""
+        """Raises HttpError with the beginning of the response, or OSError."""
         try:
             status, body = self._exchange(request)
         except BaseException:
@@ -90,7 +89,7 @@ class Client:
         return status, body
 
     def _chunks(self, data: bytearray) -> bytes:
-        """Joins chunks. `data` has the bytes received so far."""
+        """`data` has the bytes received so far."""
         body, at = bytearray(), 0
         while True:
             while (end := data.find(b"\r\n", at)) < 0:

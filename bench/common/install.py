@@ -13,7 +13,7 @@ COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
 def run(command: list[str], directory: Path | None = None, environment: dict[str, str] | None = None) -> str:
-    """The output of the command. Raises RuntimeError with the end of the output if the command fails."""
+    """Raises RuntimeError with the end of the output if the command fails."""
     done = subprocess.run(
         command, cwd=directory, env=os.environ | (environment or {}), capture_output=True, text=True, check=False
     )
@@ -36,7 +36,7 @@ def debian(cache: Path, package: str) -> str:
 
 
 def maven(cache: Path, group: str, artifact: str, version: str, classifier: str = "") -> Path:
-    """The path of the jar in the cache. Downloads it if it is missing."""
+    """Downloads the jar if the cache does not have it."""
     suffix = f"-{classifier}" if classifier else ""
     jar = cache / f"{artifact}-{version}{suffix}.jar"
     if not jar.exists():
@@ -55,7 +55,7 @@ def maven(cache: Path, group: str, artifact: str, version: str, classifier: str 
 
 
 def python(cache: Path, name: str, packages: list[str]) -> Path:
-    """The path of a virtual environment with the packages. Creates it if it is missing."""
+    """Creates a virtual environment with the packages if the cache does not have it."""
     environment = cache / name
     if not (environment / "ready").exists():
         run([sys.executable, "-m", "venv", "--clear", str(environment)])

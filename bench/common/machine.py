@@ -1,4 +1,4 @@
-"""The machine and its load. Figures are meaningless without them."""
+"""The machine and its load."""
 
 import os
 import platform
@@ -9,7 +9,6 @@ QUIET_LOAD_MAX = 1.0
 
 
 def machine() -> dict[str, str | int]:
-    """The processor, its cores, memory and kernel."""
     models = [
         line.partition(":")[2].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()

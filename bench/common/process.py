@@ -14,14 +14,14 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CPU_CLOCK = 2
-"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). The clock is used because
-/proc counts in ticks of 10 ms."""
+"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). /proc counts only in ticks
+of 10 ms."""
 STOP_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Resident bytes: current, peak, and the part that is not backed by files."""
+    """Resident bytes. `anonymous` is the part that is not backed by files."""
 
     resident: int
     peak: int
@@ -37,7 +37,7 @@ class Server:
         self._ended_cpu_seconds = 0.0
 
     def start(self, command: list[str], environment: dict[str, str] | None = None, directory: Path | None = None) -> None:
-        """Starts another process; its output goes to the log."""
+        """Starts another process, with output to the log."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._processes.append(
@@ -53,7 +53,7 @@ class Server:
             )
 
     def stop(self) -> None:
-        """Terminates one process after the other. Kills a process that still runs after `STOP_SECONDS`."""
+        """Kills a process that still runs after `STOP_SECONDS`."""
         before = _awaited_cpu_seconds()
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
@@ -66,7 +66,7 @@ class Server:
         self._ended_cpu_seconds += _awaited_cpu_seconds() - before
 
     def kill(self) -> None:
-        """Kills each process with SIGKILL, as a crash does."""
+        """Simulates a crash with SIGKILL."""
         before = _awaited_cpu_seconds()
         for process in reversed(self._processes):
             os.killpg(process.pid, signal.SIGKILL)
@@ -89,7 +89,7 @@ class Server:
         return Memory(*(sum(entry.get(name, 0) for entry in status) for name in ("VmRSS", "VmHWM", "RssAnon")))
 
     def reset_peak(self) -> None:
-        """From now on, `memory` returns the peak since this call. See proc(5), clear_refs."""
+        """Then `memory` returns the peak since this call. See proc(5), clear_refs."""
         for pid in self._pids():
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 

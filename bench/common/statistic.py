@@ -1,4 +1,4 @@
-"""Statistics for the benchmarks: means with confidence intervals, regression, steady state."""
+"""Means with confidence intervals, regression, steady state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ STEADY_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and its confidence interval. If the interval is unknown, `high` is inf, and `low` is -inf, or 0 if the value is a
-    known ratio."""
+    """A value and its confidence interval. In an unknown interval, `high` is inf, and `low` is -inf, or 0 for a known
+    ratio."""
 
     value: float
     low: float
@@ -127,7 +127,7 @@ def quantile(histogram: Sequence[tuple[float, int]], share: float) -> float:
 
 
 def merge(histograms: Sequence[Sequence[tuple[float, int]]]) -> list[tuple[float, int]]:
-    """One histogram of all values: counts of the same value are added."""
+    """Adds the counts of equal values."""
     counts: dict[float, int] = {}
     for histogram in histograms:
         for value, count in histogram:
@@ -153,10 +153,10 @@ def regression(points: Sequence[tuple[float, float]]) -> Line:
 def steady_from(values: Sequence[float], step: float = 0.0) -> int | None:
     """Index from which a series is steady, None if the series never becomes steady.
 
-    The level is the median of the second half. Each value is replaced by the median of the 25 values around it, so that
-    single disturbances do not count. It is near the level if it is within 5 % of the level, or within one `step` of the
-    clock. The series is steady from the first value that is near and from which at least 95 % of the values are near.
-    Values that are nan are ignored.
+    The level is the median of the second half. Each value is replaced by the median of the 25 values around it, so
+    that single disturbances do not count. A median is near the level if it is within 5 % of the level, or within one
+    `step` of the clock. The series is steady from the first value that is near and from which at least 95 % of the
+    values are near. Ignores nan.
     """
     places = [at for at, value in enumerate(values) if not isnan(value)]
     known = [values[at] for at in places]

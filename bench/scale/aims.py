@@ -19,7 +19,7 @@ MANY_MEMORY_MB_MAX = 4_096.0
 
 
 def cpu_us(cost: dict, series: int) -> list[float]:
-    """Processor time per sample in us, by round. Work in the background belongs to the round before it."""
+    """Processor time per sample in us, by round, with the following work in the background."""
     at = [each["cpu_seconds_at_start"] for each in cost["rounds"]] + [cost["cpu_seconds_after"]]
     return [(after - before) / series * 1e6 for before, after in zip(at, at[1:])]
 
@@ -30,12 +30,11 @@ def series_bytes(cost: dict, series: int) -> float:
 
 
 def stall_ms(cost: dict) -> float:
-    """The longest time that a write of one sample took."""
     return max(each["small_seconds_max"] for each in cost["rounds"]) * 1e3
 
 
 def verdicts(work: dict) -> list[Verdict]:
-    """The results for all aims that this work measures. Empty without Tachograph."""
+    """For all aims that this work measures. Empty without Tachograph."""
     if work["work"] == "calls":
         return calls_report.verdicts(work)
     systems = {name: cost for name, cost in work["systems"].items() if name != BEFORE}
@@ -67,7 +66,7 @@ def verdicts(work: dict) -> list[Verdict]:
 
 
 def not_measured(works: list[dict]) -> list[str]:
-    """The aims that these works do not measure, each with options that measure it. The work `queries` is not considered."""
+    """The aims that these works do not measure, each with options to measure it; without the aims of `queries`."""
     missing = []
     if all(work.get("series", 0) < MANY_SERIES for work in works):
         missing.append(f"10 million active series within 4 GB: --work lines --series {MANY_SERIES} --rounds 3")
@@ -88,7 +87,7 @@ def _worst_round(by_system: dict[str, list[float]]) -> Verdict:
 
 
 def _growth(rounds: list[float]) -> Verdict:
-    """The cost of the last quarter of the rounds compared with the second quarter. The aim is at most a tenth more."""
+    """The cost of the last quarter of the rounds compared with the second quarter."""
     quarter = len(rounds) // 4
     growth = fmean(rounds[-quarter:]) / fmean(rounds[quarter : 2 * quarter]) if quarter else nan
     limit = CPU_GROWTH_MAX if quarter else nan

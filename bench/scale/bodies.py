@@ -1,9 +1,9 @@
 """The requests of one round, by protocol.
 
-Line protocol: bodies of 50,000 lines, pod by pod, all with one time. Remote write: the requests of a Prometheus. It scrapes
-each pod at an offset of its own within the interval, and distributes the series over four shards. Each shard sends requests
-of 2,000 samples in the order of the scrapes. So a request has samples of many pods, and at most one of each series. All
-samples of a pod have the same time.
+Line protocol: bodies of 50,000 lines, pod by pod, all with one time. Remote write: the requests of a Prometheus,
+which scrapes each pod at its own offset within the interval, and distributes the series over four shards. Each shard
+sends requests of 2,000 samples in the order of the scrapes. So a request has samples of many pods, and at most one of
+each series. All samples of a pod have the same time.
 """
 
 import struct
@@ -27,7 +27,7 @@ SAMPLE_BYTES = len(VALUE_HEAD) + 8 + len(TIME_FIELD) + len(varint(1 << 41))
 
 
 class Lines:
-    """Line protocol."""
+    """Requests in line protocol."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -65,7 +65,7 @@ class Lines:
 
 
 class Remote:
-    """Remote write."""
+    """Requests of remote write."""
 
     def __init__(self, fleet: Fleet, step_ms: int, seed: int):
         self._fleet = fleet

@@ -2,7 +2,7 @@
 `docs/scale-one-machine.md` to `bench-results/curves-<time>/`.
 
 Each curve varies one size and keeps the others. The exponent is the slope of a line through the logarithms: 1 means that the cost
-is proportional to the size. Processor time is valid on a busy machine, too; wall times are not.
+is proportional to the size. On a busy machine, processor times are valid, but wall times are not.
 """
 
 import argparse
@@ -37,7 +37,7 @@ Curve = dict
 
 
 def exponent(points: list[tuple[float, float]]) -> float:
-    """The slope of the costs over the sizes, both as logarithms. A cost below one tick of the clock (0) has none, so it is left out."""
+    """The slope of the costs over the sizes, both as logarithms, without costs below one tick of the clock (0)."""
     points = [(size, cost) for size, cost in points if cost > 0]
     if len(points) < 2:
         return float("nan")
@@ -50,7 +50,7 @@ def curve(title: str, unit: str, points: list[tuple[float, float]]) -> Curve:
 
 
 def cpu_ms(system: Tacho, requests: list) -> float:
-    """Processor time per request, after one that is not measured."""
+    """Processor time per request, after a request that is not measured."""
     with system.client() as client:
         client.send(requests[0])
         before = system.cpu_seconds()
@@ -70,7 +70,7 @@ def of_hours(system: Tacho, hours: int) -> float:
 
 
 def at_once(system: Tacho, clients: int) -> tuple[float, float]:
-    """Processor time of a light question, and questions per second, with several clients that ask without a pause."""
+    """Processor time of a light question, and questions per second, with several clients without pauses."""
     request, counts, ended = system.request(light(system)), [0] * clients, threading.Event()
 
     def ask(nth: int) -> None:

@@ -21,10 +21,10 @@ POD_NAME_DIGITS = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Fleet:
-    """The state of all pods in one round. The same arguments give the same rounds."""
+    """The state of all pods in one round."""
 
     def __init__(self, series: int, seed: int, churn: float = 0.0):
-        """`churn` is the share of the pods that are replaced by new ones in each round."""
+        """`churn` is the share of the pods that new pods replace in each round."""
         self._random = Random(seed)
         self._names_seed = seed
         self.pods = max(1, series // len(PATHS))
@@ -43,11 +43,11 @@ class Fleet:
 
     @property
     def series_ever(self) -> int:
-        """The number of series so far, including those of replaced pods."""
+        """Includes the series of replaced pods."""
         return (self.pods + sum(self.lives)) * len(PATHS)
 
     def advance(self) -> None:
-        """The next round: new pods replace some pods, with counters at zero; then about half of all counters grow."""
+        """New pods replace some pods, with counters at zero; then about half of all counters grow."""
         self.replaced = [(self._next + nth) % self.pods for nth in range(self._churned)]
         self._next = (self._next + self._churned) % self.pods
         for pod in self.replaced:

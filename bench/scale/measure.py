@@ -21,17 +21,17 @@ FAULTS_KEPT = 3
 
 @dataclass
 class RoundCost:
-    """Writing one round to one system."""
+    """The cost of one round in one system."""
 
     seconds: float
     cpu_seconds_at_start: float
-    """CPU time of the system from its first start to the start of this round. The cost of a round is the figure of the
-    next round minus this one, so that work in the background counts, also while other systems are written to."""
+    """CPU time of the system from its first start to the start of this round. The difference to the figure of the
+    next round is the cost of this round, with work in the background while other systems are written to."""
     refused: int
     request_seconds_max: float
     """Longest time from a request's first attempt until its acceptance."""
     small_seconds_max: float
-    """The same for writes of one sample, which one more connection sends with pauses of 20 ms."""
+    """The same for writes of one sample, on one more connection, with pauses of 20 ms."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Watch:
         self._last_ms = 0
 
     def note(self, time_ms: int) -> None:
-        """Adds the samples of this round, and forgets those of replaced pods, because the query selects the current pods."""
+        """Adds the samples of this round, and forgets replaced pods, because the query selects the current pods."""
         self._last_ms = time_ms
         names = {self._fleet.name(pod): pod for pod in self._pods}
         self._expected = {key: samples for key, samples in self._expected.items() if key[0] in names}
@@ -94,7 +94,7 @@ class Watch:
 
 
 def write_round(system: System, protocol: Lines | Remote, lists: list[list[bytes]], time_ms: int) -> RoundCost:
-    """Sends all requests: the lists on up to `CONNECTIONS` connections, the requests of a list in order. Raises a failure."""
+    """Sends the lists on up to `CONNECTIONS` connections, the requests of a list in order. Raises a failure."""
     cost = RoundCost(0.0, system.cpu_seconds(), 0, 0.0, 0.0)
     lock = threading.Lock()
 
@@ -118,7 +118,8 @@ def write_round(system: System, protocol: Lines | Remote, lists: list[list[bytes
 
 
 class SmallWrites:
-    """Writes single samples on its own connection while other requests are written. Shows how long a write may wait."""
+    """Writes single samples on its own connection while other requests are written, to show how long a write may
+    wait."""
 
     def __init__(self, system: System, protocol: Lines | Remote, time_ms: int):
         self._system, self._protocol, self._time_ms = system, protocol, time_ms
@@ -152,7 +153,7 @@ class SmallWrites:
 
 
 def measure_state(system: System, cost: Cost) -> None:
-    """Memory and disk after the rounds, when the system has nothing left to do."""
+    """Memory and disk after the rounds, when the system is idle."""
     before = system.cpu_seconds()
     system.server.wait_idle()
     memory = system.memory()
@@ -168,7 +169,7 @@ def timed(step: Callable[[], None]) -> float:
 
 
 def check(system: PromQL, watch: Watch, step_ms: int, when: str, cost: Cost) -> None:
-    """Compares the watched pods with their expected samples."""
+    """Adds a fault for the first wrong or missing sample of the watched pods."""
     try:
         fault = watch.fault(system, step_ms)
     except (OSError, HttpError, ValueError, KeyError) as failure:

@@ -10,7 +10,7 @@ from .calls.systems import PEERS
 from .queries import work as queries
 
 SYSTEMS = (Tacho, TachoBefore, VictoriaMetrics, Prometheus, *PEERS)
-"""`PEERS` take only calls, VictoriaMetrics and Prometheus only series. Tachograph takes both."""
+"""`PEERS` take only calls, VictoriaMetrics and Prometheus only series."""
 NAMES = tuple(system.name for system in SYSTEMS if system is not TachoBefore)
 WORKS = ("lines", "remote", "churn", "queries", "calls")
 SERIES, SERIES_FULL = 100_000, 1_000_000

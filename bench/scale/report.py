@@ -20,7 +20,6 @@ TITLE_OF_WORK = {
 
 
 def report(result: dict) -> str:
-    """The whole report in Markdown."""
     parts = [head("Many series and calls compared with peers", result)]
     parts += [_work(work) for work in result["works"]]
     rows = [verdict_row(f"({work['work']}) ", verdict) for work in result["works"] for verdict in verdicts(work)]
@@ -94,7 +93,7 @@ def _state(work: dict) -> str:
 
 
 def _rounds(work: dict) -> str:
-    """CPU by round; of many rounds, some that are equally far apart."""
+    """At most `COLUMNS_MAX` rounds, equally far apart."""
     count = work["rounds"]
     shown = sorted({round(nth * (count - 1) / max(1, min(COLUMNS_MAX, count) - 1)) for nth in range(min(COLUMNS_MAX, count))})
     rows = [

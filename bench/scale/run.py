@@ -1,6 +1,6 @@
-"""The order of a run. For each work with rounds, all systems start, receive each round one after the other, and settle. Then
-each is killed and started, gets one more round, is stopped and started again. The watched samples are compared after the
-rounds and after both starts."""
+"""The order of a run. For each work with rounds, all systems start, receive each round one after the other, and
+settle. Then each system is killed and started, gets one more round, is stopped and started again. The watched samples
+are compared after the rounds and after both starts."""
 
 import json
 import os
@@ -33,8 +33,8 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 if a system failed, or Tachograph lost samples or gave wrong answers; otherwise 0. Missed aims are
-    results, not failures."""
+    """The exit code is 1 if a system failed, or Tachograph lost samples or gave wrong answers. Missed aims are not
+    failures."""
     result, folder = begin(options, SYSTEMS, "scale")
     result["works"] = []
     runs = options.cache / f"run-{os.getpid()}"
@@ -63,22 +63,22 @@ def _work(options: Options, name: str, folder: Path, kinds: list) -> dict:
 
 
 def _has_faults(work: dict) -> bool:
-    """Whether Tachograph lost samples or gave wrong answers. Faults of peers do not count: VictoriaMetrics acknowledges from
-    memory, so it may lose the last seconds in a crash."""
+    """Faults of peers do not count, because VictoriaMetrics acknowledges from memory and may lose the last seconds in
+    a crash."""
     if work["work"] == "calls":
         return any(asked["wrong"] for asked in work["questions"].values())
     return any(cost["faults"] for name, cost in work["systems"].items() if name in (OURS, BEFORE))
 
 
 class Work:
-    """One fleet that is written to all systems."""
+    """Writes one fleet to all systems."""
 
     def __init__(self, options: Options, name: str, folder: Path, kinds: list[type[System]]):
         self._name, self._folder, self._rounds = name, folder, options.rounds
         self._fleet = Fleet(options.series, options.seed, options.churn if name == "churn" else 0.0)
         self._protocol = Lines(self._fleet) if name == "lines" else Remote(self._fleet, STEP_MS, options.seed)
         self._watch = Watch(self._fleet, self._protocol)
-        # All rounds are in the past, also the extra one after the kill.
+        # All rounds are in the past, also the round after the kill.
         now_ms = int(time.time()) // STEP_SECONDS * STEP_MS
         self._time_ms = now_ms - (options.rounds + 2) * STEP_MS
         dataset = Dataset(f"scale-{name}", name, MEASUREMENT, [], STEP_MS)
@@ -131,7 +131,7 @@ class Work:
         cost.resident_idle = system.memory().resident
 
     def _round(self, number: int, noted: bool = True) -> None:
-        """Writes the next round to all systems. `noted`: whether it is one of the measured rounds."""
+        """Writes the next round to all systems. `noted` is true for measured rounds."""
         self._time_ms += STEP_MS
         self._fleet.advance()
         self._watch.note(self._time_ms)

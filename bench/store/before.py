@@ -1,4 +1,4 @@
-"""Compares this build with an earlier one in the same run, pair by pair.
+"""Compares this build with an earlier build in the same run, pair by pair.
 
 A load is paired with the load of the earlier build in the same turn. A query is paired with the same query to the
 earlier build; the processor time of queries is paired by turn, because it is measured for a whole turn. Other activity of
@@ -30,7 +30,7 @@ LOADS = (
 
 @dataclass(frozen=True)
 class Change:
-    """One figure: the medians of both builds, and the mean ratio of this build to the earlier build."""
+    """The medians of both builds, and the mean ratio of this build to the earlier build."""
 
     what: str
     pairs: int
@@ -40,14 +40,14 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """Whether the change is significant, and its direction. Lower is better for every figure."""
+        """Lower is better for every figure."""
         if self.ratio.holds(1.0) or abs(self.ratio.value - 1) < CHANGE_MIN:
             return "-"
         return "WORSE" if self.ratio.value > 1 else "better"
 
 
 def changes(experiment: dict) -> list[Change]:
-    """All changes between the builds. Empty if the run has no earlier build."""
+    """Empty if the run has no earlier build."""
     if not {OURS, BEFORE} <= set(experiment["loads"]):
         return []
     return [*_loads(experiment), *_queries(experiment)]

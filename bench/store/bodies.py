@@ -1,5 +1,4 @@
-"""Bodies of requests. They are generated once and kept in the cache, so that generation does not affect
-measurements."""
+"""Bodies of requests, generated once and kept in the cache, so that generation does not affect measurements."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The data that is written to every system. The queries on it are in `questions.py`.
+"""The data that is written to every system. `questions.py` has the queries.
 
 A `Frame` has the fields of one source; all fields share one column of times. A `Dataset` has the frames of one
 measurement.
@@ -15,7 +15,7 @@ ROWS_A_BODY = 10_000
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns of one source. `tags` are in the order of writing. `key` names the tags that identify the frame."""
+    """`tags` are in the order of writing. `key` names the tags that identify the frame."""
 
     tags: dict[str, str]
     key: tuple[str, ...]
@@ -31,8 +31,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Frames of one measurement. `name` contains all parameters of its content, because it is the cache key of the
-    bodies."""
+    """`name` contains all parameters of the content, because it is the cache key of the bodies."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Measures writing, settling and querying. Returns plain figures.
+"""Measures writing, settling and querying.
 
 A system runs from its load until all systems have had their queries. The systems are queried alternately, a few queries each, so
 that other activity of the machine affects all of them equally.
@@ -22,7 +22,7 @@ from .systems.base import NotOffered, System
 
 QUERIES_A_TURN = 10
 CLASS_SECONDS_MAX = 20
-"""Time limit of a system for a class. After this time the system gets no more queries of the class."""
+"""After this time, a system gets no more queries of the class."""
 FAULTS_KEPT = 3
 SERVICE_UNAVAILABLE = 503
 REFUSALS_MAX = 600
@@ -40,7 +40,7 @@ class LoadCost:
     seconds: float
     cpu_seconds: float
     refused: int
-    """Number of refusals with status 503. A refused write is repeated."""
+    """Number of refusals with status 503."""
     resident_peak: int
     disk_bytes_live: int
     settle_seconds: float = 0.0
@@ -67,8 +67,8 @@ class QueryCost:
 
 
 def load(system: System) -> LoadCost:
-    """Starts the system on an empty directory, writes all data, and waits until the system has settled. Leaves it
-    running."""
+    """Starts the system on an empty directory, writes all data, and waits until the system has settled. Does not stop
+    it."""
     files = kept(system.cache, system.bodies_name, system.bodies())
     shutil.rmtree(system.run, ignore_errors=True)
     system.run.mkdir(parents=True)
@@ -165,7 +165,8 @@ def accepted(write: Callable[[], None]) -> int:
 
 
 def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
-    """Whether the language of the system can express the queries of the class. If so, runs the first ones as warm-up."""
+    """Whether the language of the system can express the queries of the class. If so, runs the first queries as
+    warm-up."""
     try:
         requests = [system.request(question) for question in group.questions[:QUERIES_A_TURN]]
     except NotOffered as reason:
@@ -219,6 +220,6 @@ def _note(cost: QueryCost, text: str) -> None:
 
 
 def rotated(systems: list[System], turn: int) -> list[System]:
-    """Rotates the order, so that each system is the first one in turn."""
+    """Each system is the first in one of the turns."""
     at = turn % len(systems) if systems else 0
     return systems[at:] + systems[:at]

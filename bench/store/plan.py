@@ -20,7 +20,7 @@ WHOLE_SERIES = 20
 
 @dataclass(frozen=True)
 class Experiment:
-    """A dataset, and the queries that run after every system has written the dataset."""
+    """A dataset and its queries."""
 
     work: str
     dataset: Dataset
@@ -28,7 +28,7 @@ class Experiment:
 
 
 def plan(options: Options) -> Iterator[Experiment]:
-    """Yields the experiments one by one, because a dataset takes memory."""
+    """A generator, because a dataset takes memory."""
     if "a" in options.work:
         for hosts in (HOSTS, HOSTS_FULL) if options.full else (HOSTS,):
             dataset = devops(max(1, round(hosts * options.scale)), HOURS, options.seed)

@@ -1,5 +1,5 @@
-"""Bar charts of the main figures, as SVG without a library. A chart is logarithmic if figures differ widely. Tachograph
-is highlighted."""
+"""Bar charts of the main figures, as SVG without a library. A chart is logarithmic if figures differ by a factor of
+more than 20. Tachograph is highlighted."""
 
 from html import escape
 from math import log10
@@ -32,7 +32,6 @@ def plots(result: dict) -> dict[str, str]:
 
 
 def bars(title: str, entries: Bars) -> str:
-    """Horizontal bars with their figures."""
     numbers = [number for _, number, _ in entries if number > 0]
     smallest, largest = (min(numbers), max(numbers)) if numbers else (1.0, 1.0)
     logarithmic = largest / smallest > LOGARITHMIC_FROM

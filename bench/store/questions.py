@@ -1,7 +1,7 @@
-"""The queries as plain data, and random sets of queries from a seed.
+"""The queries as plain data.
 
-Windows of `Grouped` are [start, start + window), ... on whole minutes. No bound of the other queries is a time of the data.
-Therefore their results do not depend on whether a system includes the start or the end of a range.
+Windows of `Grouped` are [start, start + window), ... on whole minutes. No bound of the other queries is a time of the
+data, so it does not matter whether a system includes the start or the end of a range.
 """
 
 from dataclasses import dataclass
@@ -49,8 +49,7 @@ class Trend(OneSeries):
 
 
 class Outliers(OneSeries):
-    """First quartile, third quartile and largest value. These are the input of an outlier test by interquartile
-    range."""
+    """First quartile, third quartile and largest value: the input of an outlier test by interquartile range."""
 
 
 Question = Grouped | Range | Trend | Outliers
@@ -58,7 +57,7 @@ Question = Grouped | Range | Trend | Outliers
 
 @dataclass(frozen=True)
 class QuestionClass:
-    """Queries of one kind. Medians are computed per class."""
+    """Medians are computed per class."""
 
     name: str
     questions: list[Question]

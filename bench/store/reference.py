@@ -1,4 +1,4 @@
-"""Reference results. They are computed from the dataset, without any of the systems.
+"""Reference results, computed from the dataset without any of the systems.
 
 The form of a result depends on the query, and not on the system: numbers by (field, value of the identifying tag, start of the
 window in ms), a column of times and one of values, or a tuple of numbers. The value of the tag is empty if the query does not
@@ -18,7 +18,7 @@ Answer = GroupedAnswer | RangeAnswer | tuple[float, ...]
 
 
 class Reference:
-    """Evaluates queries on one dataset."""
+    """Answers queries on one dataset."""
 
     def __init__(self, dataset: Dataset):
         self._frames = dataset.frames
@@ -38,7 +38,7 @@ class Reference:
                 return quantile(ordered, 0.25), quantile(ordered, 0.75), float(ordered[-1])
 
     def sorted_values(self, question: OneSeries) -> list[float]:
-        """The sorted values of the range. Tolerances of `check.py` depend on them."""
+        """For the tolerances of `check.py`."""
         return sorted(self._cut(question)[1])
 
     def _cut(self, question: OneSeries) -> RangeAnswer:
@@ -81,8 +81,8 @@ def _slope(times_ms: Sequence[int], values: Sequence[float]) -> float:
 
 
 def quantile(ordered: Sequence[float], fraction: float) -> float:
-    """Linear interpolation between neighbours, at (n - 1) x fraction. PromQL does the same; it is type 7 of Hyndman and
-    Fan 1996."""
+    """Linear interpolation between neighbours, at (n - 1) x fraction, as in PromQL: type 7 of Hyndman and Fan
+    1996."""
     place = (len(ordered) - 1) * fraction
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

@@ -14,7 +14,6 @@ VERDICT_HEAD = ("target", "ours", "at most", "best peer", "ours / best", "")
 
 
 def report(result: dict) -> str:
-    """The whole report in Markdown."""
     parts = (
         [head("The store compared with its peers", result)]
         + [_experiment(experiment) for experiment in result["experiments"]]
@@ -53,14 +52,14 @@ def _experiment(experiment: dict) -> str:
     if experiment["loads"] and experiment["queries"]:
         parts.append(_queries(experiment))
     parts.append(beside(experiment))
-    left_out = [f"- {TITLES[name]}: {reason}" for name, reason in experiment["left_out"].items()]
+    not_measured = [f"- {TITLES[name]}: {reason}" for name, reason in experiment["not_measured"].items()]
     wrong = [
         f"- **wrong**: {TITLES[name]}, {group}: {cost['wrong']} of {len(cost['latencies_ms'])}; {cost['faults'][0]}"
         for group, row in experiment["queries"].items()
         for name, cost in row.items()
         if cost["wrong"]
     ]
-    parts.append("\n".join(left_out + wrong + _rounded(experiment)))
+    parts.append("\n".join(not_measured + wrong + _rounded(experiment)))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -146,7 +145,7 @@ def _targets(result: dict) -> str:
 
 
 def verdict_row(before: str, verdict: Verdict) -> tuple[str, ...]:
-    """The row of one target, for a table with the head `VERDICT_HEAD`. `before` is put in front of the name of the target."""
+    """A row for a table with the head `VERDICT_HEAD`. `before` comes before the name of the target."""
     peer = f"{TITLES.get(verdict.peer, verdict.peer)} {_figure(verdict.best)}"
     return before + verdict.aim, _figure(verdict.ours), _figure(verdict.limit), peer, _figure(verdict.ratio), _outcome(verdict)
 

@@ -23,8 +23,8 @@ from .systems.base import NotOffered, System
 
 CODEC_WORKS = ("a", "b")
 CODEC_VALUES_MAX = 20_000_000
-"""Limit on values for the method of Chronix, which runs in Python. Above the limit it would take longer than all other
-steps together."""
+"""Limit on values for the method of Chronix in Python, which would otherwise take longer than all other steps
+together."""
 
 
 def begin(options, systems: tuple[type[System], ...], name: str) -> tuple[dict, Path]:
@@ -49,8 +49,7 @@ def begin(options, systems: tuple[type[System], ...], name: str) -> tuple[dict, 
 
 
 def run(options: Options) -> int:
-    """The exit code: 1 if a system failed or returned wrong results, otherwise 0. Missed targets are results, not
-    failures."""
+    """The exit code is 1 if a system failed or returned wrong results. Missed targets are not failures."""
     result, folder = begin(options, SYSTEMS, "store")
     result["experiments"] = []
     runs = options.cache / f"run-{os.getpid()}"
@@ -92,7 +91,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
         "series": dataset.series,
         "loads": {},
         "turns": {},
-        "left_out": {},
+        "not_measured": {},
         "wires": {},
         "chronix": None,
         "queries": {},
@@ -103,7 +102,7 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
             try:
                 system = kind(options.cache, runs / experiment.work / kind.name, dataset)
             except NotOffered as reason:
-                outcome["left_out"][kind.name] = str(reason)
+                outcome["not_measured"][kind.name] = str(reason)
                 continue
             systems.append(system)
             outcome["wires"][kind.name] = system.wire
@@ -127,12 +126,11 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
 
 
 def _load(system: System, outcome: dict) -> bool:
-    """Loads the dataset once. Returns whether the system can be queried afterwards. A failure is recorded as part of the
-    result."""
+    """Loads the dataset once. Returns whether the system can be queried. A failure becomes part of the result."""
     try:
         cost = load(system)
     except (OSError, HttpError, RuntimeError) as failure:
-        outcome["left_out"][system.name] = f"failed: {failure}"
+        outcome["not_measured"][system.name] = f"failed: {failure}"
         print(f"  {system.title}: failed: {failure}", flush=True)
         system.stop()
         return False
@@ -146,7 +144,7 @@ def _load(system: System, outcome: dict) -> bool:
 
 def _has_faults(result: dict) -> bool:
     return any(
-        text.startswith("failed") for experiment in result["experiments"] for text in experiment["left_out"].values()
+        text.startswith("failed") for experiment in result["experiments"] for text in experiment["not_measured"].values()
     ) or any(
         cost["wrong"]
         for experiment in result["experiments"]
@@ -156,5 +154,5 @@ def _has_faults(result: dict) -> bool:
 
 
 def plain(options: object) -> dict:
-    """Options, a data class, as JSON."""
+    """`options` is a data class. Returns JSON."""
     return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}

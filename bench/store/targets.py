@@ -1,5 +1,4 @@
-"""The targets, and whether they are reached. Tachograph is compared with a figure, or with the best peer of the same
-run."""
+"""The targets, and whether they are reached: comparisons with a figure, or with the best peer of the same run."""
 
 from dataclasses import dataclass, replace
 from math import isnan, nan
@@ -7,7 +6,7 @@ from statistics import median
 
 OURS = "tacho"
 BEFORE = "tacho-before"
-"""An earlier build of Tachograph. It is not a peer."""
+"""An earlier build of Tachograph, which is not a peer."""
 CPU_US_A_VALUE_MAX = 0.15
 BYTES_A_VALUE_MAX = {"a": 0.285, "b": 0.20}
 QUERY_RATIO_MAX = 0.5
@@ -16,7 +15,7 @@ MEMORY_RATIO_MAX = 1.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result for one target. `best` is the figure of the best peer, nan without a peer."""
+    """`best` is the figure of the best peer, nan without a peer."""
 
     aim: str
     ours: float
@@ -24,7 +23,7 @@ class Verdict:
     best: float
     peer: str
     wrong: bool = False
-    """Whether Tachograph returned wrong results. If so, the target is not reached."""
+    """Whether Tachograph returned wrong results, so that the target is not reached."""
 
     @property
     def reached(self) -> bool:
@@ -32,12 +31,11 @@ class Verdict:
 
     @property
     def ratio(self) -> float:
-        """Ratio to the best peer."""
         return self.ours / self.best if self.best else nan
 
 
 def verdicts(experiment: dict) -> list[Verdict]:
-    """The results for all targets that this experiment measures. Empty without Tachograph."""
+    """For all targets that this experiment measures. Empty without Tachograph."""
     if OURS not in experiment["loads"]:
         return []
     peers = experiment | {"loads": _without_before(experiment["loads"])}

@@ -11,8 +11,8 @@ from bench.common.statistic import Interval, ratio_interval
 from .summary import Row, rows
 
 CONFIDENCE = 0.99
-"""Confidence of the intervals. Dozens of ratios are compared. With a confidence of 95 %, some ratios would appear to
-change in every run."""
+"""Confidence of the intervals. Dozens of ratios are compared, so at 95 % some ratios would appear to change in every
+run."""
 CHANGE_MIN = 0.02
 """A smaller change is not significant, even if its interval excludes 1, because memory layout alone causes changes of
 this size."""
@@ -35,7 +35,7 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of one cell, with the ratio of the new value to the old value."""
+    """`ratio` is the new value divided by the old value."""
 
     what: str
     measure: str
@@ -46,8 +46,8 @@ class Difference:
 
 
 def halves(result: dict) -> tuple[dict, dict] | None:
-    """Splits a run with an earlier build of our agent into two: the results of all others, and those of the earlier build,
-    relabelled as results of our agent. Returns None if the run has no earlier build."""
+    """Splits a run with an earlier build of our agent into two: the results without the earlier build, and the
+    results of the earlier build, relabelled as results of our agent. Returns None if the run has no earlier build."""
     experiments = result["experiments"]
     earlier = [each | {"cells": [_as_ours(cell) for cell in each["cells"] if _is_before(cell)]} for each in experiments]
     if not any(each["cells"] for each in earlier):
@@ -88,8 +88,7 @@ def _differences(experiment: str, row: Row, earlier: Row) -> list[Difference]:
 
 
 def judge(ratio: Interval, more_is_better: bool) -> Change:
-    """Decides whether a change is significant: it must exceed noise and be large enough to matter. Returns `UNKNOWN` if the
-    interval is unknown."""
+    """A change must exceed noise and be large enough to matter. Returns `UNKNOWN` if the interval is unknown."""
     if not isfinite(ratio.high) or not ratio.low > 0:
         return Change.UNKNOWN
     if ratio.holds(1.0) or abs(ratio.value - 1) < CHANGE_MIN:
@@ -98,7 +97,7 @@ def judge(ratio: Interval, more_is_better: bool) -> Change:
 
 
 def compare(result: dict, before: dict) -> str:
-    """The comparison in Markdown."""
+    """Returns Markdown."""
     found = differences(result, before)
     if not found:
         return f"## Compared with the run of {before['begun']}\n\nThe two runs have nothing in common.\n"
@@ -128,7 +127,7 @@ def compare(result: dict, before: dict) -> str:
 
 
 def _warnings(result: dict, before: dict) -> list[str]:
-    """Differences between the machines and versions. They may be the reason for differences between the figures."""
+    """Differences between the machines and versions, which may cause differences between the figures."""
     found = []
     for name, new, old in (
         ("the processor", result["machine"]["processor"], before["machine"]["processor"]),

@@ -21,13 +21,13 @@ QUARTER_SECONDS_MIN = 5
 """If a quarter of the receiver's time has fewer seconds, the memory growth is unknown, because a server first fills its
 buffers."""
 CLOCK_STEP_NS = 10.0
-"""Step of `System.nanoTime` on many machines. A change by one step does not count as warm-up, although it is more than 5 % of
-a trace that takes 80 ns."""
+"""Step of `System.nanoTime` on many machines. A change by one step does not count as warm-up, although the step is
+more than 5 % of a trace of 80 ns."""
 
 
 def figures(cell: Cell, said: dict, arrived: dict) -> dict:
-    """The figures of one process. Their names state the units. The times of `bins` are in us, those of `histogram` in ns; both
-    are kept for drawings and for quantiles over all processes."""
+    """The figures of one process. The times of `bins` are in us, those of `histogram` in ns; both are kept for
+    drawings and for quantiles over all processes."""
     first = said["first_bin"]
     counts, sums = said["bin_counts"], said["bin_sums"]
     traces = sum(counts[first:])
@@ -63,8 +63,8 @@ _QUANTILES = {"q1_us": 0.25, "median_us": 0.5, "q3_us": 0.75, "p95_us": 0.95, "p
 
 def _costs(said: dict, traces: int, seconds: float) -> dict:
     """Resources per trace, except the collections and their pauses, which are totals. `cpu_ns` and `all_bytes` of the whole
-    process are read at slightly other times than those at which the measured bins begin and end. So they are scaled to the
-    length of the bins."""
+    process are read at slightly other times than those at which the measured bins begin and end. So these figures are
+    scaled to the length of the bins."""
     share = seconds * 1e9 / max(1, said["wall_ns"])
     cpu = said["cpu_ns"] * share / traces / 1e3
     app_cpu = said["app_cpu_ns"] / traces / 1e3
@@ -89,7 +89,7 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
         "calls_made": made,
         "calls_arrived": calls,
         "loss_share": max(0, made - calls) / made if counts else None,
-        "told_left_out_share": max(arrived["left_out"], said["left_out"], 0) / made,
+        "told_dropped_share": max(arrived["dropped"], said["dropped"], 0) / made,
         "sink_bytes": arrived["bytes"] * cell.workload.depth / calls if counts and calls and arrived["bytes"] else None,
         "disk_bytes": arrived["disk_bytes"] * cell.workload.depth / calls if counts and calls else None,
         "receiver_cpu_us": arrived["cpu_seconds"] * 1e6 / said["traces"] if arrived["cpu_seconds"] else None,
@@ -100,21 +100,21 @@ def _arrivals(cell: Cell, said: dict, arrived: dict) -> dict:
 
 
 def _growth(resident: Sequence[int]) -> float | None:
-    """Peak memory of the last quarter of the time relative to that of the second quarter. It is at most 1 if memory does not
-    grow, and None if a quarter is too short."""
+    """Peak memory of the last quarter of the time relative to that of the second quarter; None if a quarter is too
+    short."""
     quarter = len(resident) // 4
     return max(resident[-quarter:]) / max(resident[quarter : 2 * quarter]) if quarter >= QUARTER_SECONDS_MIN else None
 
 
 def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
-    """Reasons why the figures may be misleading. The texts are short, because the lists of the report contain them."""
+    """Reasons why the figures may be misleading. The texts are short, for the lists of the report."""
     texts = []
     if arrived["fault"]:
         texts.append(f"the sink could not continue reading: {arrived['fault']}")
     if found["loss_share"] is not None and found["loss_share"] > LOSS_MAX:
         texts.append(f"lost {found['loss_share'] * 100:.3g} % of the calls")
-    elif cell.setup.takes is Takes.NOBODY and found["told_left_out_share"] > LOSS_MAX:
-        texts.append(f"dropped {found['told_left_out_share'] * 100:.3g} % of the calls")
+    elif cell.setup.takes is Takes.NOBODY and found["told_dropped_share"] > LOSS_MAX:
+        texts.append(f"dropped {found['told_dropped_share'] * 100:.3g} % of the calls")
     if arrived["calls"] is not None and arrived["calls"] > found["calls_made"] + CALLS_BESIDE_MAX * cell.workload.threads:
         texts.append(f"{arrived['calls'] - found['calls_made']} more calls arrived than were made")
     if cell.setup.switches and not arrived["switched"]:
@@ -131,7 +131,7 @@ def faults(cell: Cell, said: dict, found: dict, arrived: dict) -> list[str]:
 
 
 def _waits_for_nothing_else(cell: Cell) -> bool:
-    """Whether the setup has a writer, and no thread waits for a core. Only in this case the writer causes the stalls."""
+    """Whether the setup has a writer, and no thread waits for a core. Only then the writer causes the stalls."""
     load = cell.workload
     return cell.setup.stage is Stage.W and load.load == 0 and load.threads <= (os.cpu_count() or 1)
 
@@ -144,7 +144,6 @@ def stall_share(histogram: list) -> float:
 
 
 def _per_second(counts: list[int], millis: int, first: int) -> list[float]:
-    """Traces in each measured second."""
     bins_a_second = len(counts) * 1e3 / millis
     seconds, start = [], float(first)
     while start + bins_a_second <= len(counts) + 1e-9:
@@ -154,8 +153,7 @@ def _per_second(counts: list[int], millis: int, first: int) -> list[float]:
 
 
 def _steady_seconds(said: dict) -> float | None:
-    """Time until the process is steady. Uses the medians of the bins, so that single long calls do not count as
-    warm-up."""
+    """Uses the medians of the bins, so that single long calls do not count as warm-up."""
     medians = [float(value) if count else nan for value, count in zip(said["bin_medians"], said["bin_counts"])]
     found = steady_from(medians, CLOCK_STEP_NS)
     return None if found is None else found * said["millis"] / 1e3 / len(medians)

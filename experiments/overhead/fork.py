@@ -25,7 +25,7 @@ SPIN = "while True: pass"
 
 
 class ForkFailed(Exception):
-    """The process produced no figures. The text is the reason."""
+    """The process produced no figures."""
 
 
 def measure(cell: Cell, cache: Path, work: Path, idle_seconds_max: float) -> dict:
@@ -61,13 +61,12 @@ def _measure(cell: Cell, cache: Path, work: Path) -> tuple[dict, dict]:
 
 
 def command(cell: Cell, place: Place) -> list[str]:
-    """Command line of the measured process."""
     options = cell.framework.jvm(cell.setup, place)
     return [JAVA, *HEAP, *options, "-cp", str(JAR), OBSERVED_CLASS, *cell.workload.arguments()]
 
 
 def _observe(cell: Cell, place: Place) -> dict:
-    # Settings of Tachograph, Kieker and OpenTelemetry in the caller's environment must not reach the measured process.
+    # The caller's settings of frameworks must not reach the measured process.
     own = {name: value for name, value in os.environ.items() if not name.startswith(("TACHO_", "KIEKER_", "OTEL_"))}
     process = subprocess.Popen(
         command(cell, place),

@@ -1,4 +1,4 @@
-"""Is the machine idle? Reads the processor time of all processes from /proc/stat."""
+"""Tests whether the machine is idle, by the processor time of all processes in /proc/stat."""
 
 import os
 import resource

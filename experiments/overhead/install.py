@@ -15,7 +15,7 @@ JAVA = os.environ.get("JAVA", shutil.which("java") or "java")
 
 
 def build() -> None:
-    """Builds the jar with the measured process and the sink. Does nothing if the jar is newer than its sources and
+    """Builds the jar with the measured process and the sink, unless the jar is newer than its sources and
     `pom.xml`."""
     sources = [MODULE / "pom.xml", *(MODULE / "src/main").rglob("*.java")]
     if not JAR.exists() or JAR.stat().st_mtime < max(source.stat().st_mtime for source in sources):
@@ -26,10 +26,10 @@ def build() -> None:
 def versions(frameworks: tuple[Framework, ...], cache: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Installs the frameworks. Returns their versions by name, and the reason for each framework that is not available."""
     cache.mkdir(parents=True, exist_ok=True)
-    found, left_out = {}, {}
+    found, not_measured = {}, {}
     for framework in frameworks:
         try:
             found[framework.name] = framework.install(cache)
         except (RuntimeError, OSError) as failure:
-            left_out[framework.name] = str(failure)
-    return found, left_out
+            not_measured[framework.name] = str(failure)
+    return found, not_measured

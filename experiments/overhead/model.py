@@ -1,5 +1,4 @@
-"""The terms: a workload, a setup (one configuration of a framework), a cell (a setup under a workload), and an
-experiment."""
+"""The terms of the experiments."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
@@ -27,8 +26,7 @@ class Takes(Enum):
     SINK = "sink"
     """The sink process, which counts and discards calls."""
     FILES = "files"
-    """A directory. After the process has ended, the calls in its files are counted, and the directory is
-    deleted."""
+    """A directory, whose files are counted after the process has ended."""
     SERVER = "server"
     """A real `tacho serve` with an empty data directory."""
 
@@ -44,8 +42,8 @@ class Setup:
     sink: tuple[str, ...] = ()
     """Arguments of the sink: the protocol and its parameters."""
     is_lossy: bool = False
-    """Whether our agent may drop calls, or is switched. Dropped calls are reported, but do not change the exit code. False for
-    other agents: their losses never change the exit code."""
+    """Whether our agent may drop calls, or is switched. Then dropped calls do not change the exit code. False for
+    other agents, whose losses never change the exit code."""
     switches: bool = False
     """Whether the sink sends the agent a rule that switches the method off or to counting only. The agent must confirm the
     rule."""
@@ -86,7 +84,7 @@ class Framework(ABC):
         return []
 
     def environment(self, setup: Setup, place: Place) -> dict[str, str]:
-        """Environment variables of the measured process."""
+        """Variables of the measured process."""
         return {}
 
 

@@ -13,7 +13,7 @@ CORES = os.cpu_count() or 1
 PACE = 100_000
 SUSTAINED_PACE, SUSTAINED_SECONDS = 400_000, 60.0
 START_AND_END_SECONDS = 3.5
-"""Seconds of a process in addition to those of its workload. They are used to estimate the duration of a run."""
+"""Seconds of a process in addition to its workload, to estimate the duration of a run."""
 
 BESIDE = ("none", "ours-sink", "kieker-tcp")
 """Setups that are measured when a workload is varied."""
@@ -21,14 +21,13 @@ BESIDE = ("none", "ours-sink", "kieker-tcp")
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a run."""
 
     forks: int
     forks_varied: int
     seconds: float
     depths: tuple[int, ...]
     method_us: tuple[float, ...]
-    left_out: tuple[str, ...]
+    omitted: tuple[str, ...]
 
 
 SHORT = Size(3, 2, 5.0, (1, 10, 50, 100), (0.0, 10.0, 100.0), ("kieker-aspectj-file",))
@@ -38,7 +37,7 @@ FULL = Size(10, 10, 20.0, (1, 2, 5, 10, 20, 50, 100), (0.0, 1.0, 2.0, 5.0, 10.0,
 def plan(
     full: bool, names: Iterable[str], only: Iterable[str], forks: int | None, seconds: float | None
 ) -> list[Experiment]:
-    """The experiments to run. An experiment in which only `none` would be measured is left out."""
+    """The experiments to run. An experiment in which only `none` would be measured is omitted."""
     size = FULL if full else SHORT
     if seconds:
         size = replace(size, seconds=seconds)
@@ -54,8 +53,7 @@ def plan(
 
 
 def order(experiment: Experiment, seed: int) -> Iterator[tuple[int, Cell]]:
-    """Each cell once in random order, then each cell once in another order, until all forks are done. The seed
-    determines the order."""
+    """Each cell once in random order, then each cell once in another order, until all forks are done."""
     for fork in range(experiment.forks):
         cells = list(experiment.cells)
         random.Random(f"{seed}/{experiment.name}/{fork}").shuffle(cells)
@@ -73,7 +71,7 @@ def estimate_seconds(experiments: Iterable[Experiment]) -> float:
 
 def _configurations(size: Size) -> Experiment:
     setups = (setup.name for framework in FRAMEWORKS for setup in framework.setups)
-    cells = _cells((name for name in setups if name not in size.left_out), [_base(size)])
+    cells = _cells((name for name in setups if name not in size.omitted), [_base(size)])
     return Experiment("configurations", "Response time by configuration", size.forks, cells)
 
 

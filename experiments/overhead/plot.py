@@ -20,7 +20,7 @@ POINTS_MAX = 250
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of a drawing. `mark`: the position of a vertical line on the x axis."""
+    """`mark` is the position of a vertical line on the x axis."""
 
     name: str
     points: Sequence[tuple[float, float]]
@@ -96,7 +96,6 @@ _FINE = 'stroke-dasharray="1 3"'
 
 @dataclass(frozen=True)
 class _Scale:
-    """Maps figures to positions."""
 
     x_low: float
     x_high: float

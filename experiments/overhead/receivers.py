@@ -31,7 +31,7 @@ class Arrived:
 
     calls: int | None = None
     bytes: int = 0
-    left_out: int = 0
+    dropped: int = 0
     """Calls that the agent reported as dropped."""
     switched: int = 0
     """Methods that the agent reported as switched off or aggregated."""
@@ -48,7 +48,7 @@ class Arrived:
 
 
 class Receiver(ABC):
-    """Receives records. It is started before the measured process and stopped after it."""
+    """Started before the measured process, and stopped after the end of that process."""
 
     address = ""
 
@@ -95,7 +95,7 @@ class Sink(Receiver):
 
 
 class Files(Receiver):
-    """A directory into which the measured process writes. Its records are counted after the process has ended."""
+    """A directory into which the measured process writes."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
         self._arguments = [*setup.sink, str(folder)]
@@ -180,7 +180,6 @@ def receiver(setup: Setup, folder: Path) -> Receiver:
 
 
 def _said(text: str, is_file: bool) -> Arrived:
-    """Parses the line RESULT of the sink."""
     lines = [line for line in text.splitlines() if line.startswith("RESULT ")]
     if not lines:
         raise RuntimeError(f"the sink printed no result: {text.strip()[-300:]!r}")
@@ -188,7 +187,7 @@ def _said(text: str, is_file: bool) -> Arrived:
     return Arrived(
         calls=found["calls"],
         bytes=found["bytes"],
-        left_out=found["left_out"],
+        dropped=found["dropped"],
         switched=found["switched"],
         # The CPU time for counting files is not part of the overhead.
         cpu_seconds=0.0 if is_file else found["cpu_ns"] / 1e9,

@@ -28,13 +28,12 @@ def _head(result: dict) -> str:
         f"{host['processor']}, {host['cores']} cores, {host['memory_bytes'] / 2**30:.0f} GiB, {host['system']}; "
         f"{result['java']}.  ",
         f"{versions}.",
-        *(f"Not measured: {name}: {reason}." for name, reason in result["left_out"].items()),
+        *(f"Not measured: {name}: {reason}." for name, reason in result["not_measured"].items()),
     ]
     return "\n".join(lines + _disturbed(result))
 
 
 def _disturbed(result: dict) -> list[str]:
-    """Text about the number of processes that were disturbed by other processes."""
     forks = [fork for experiment in result["experiments"] for row in rows(experiment) for fork in row.forks]
     busy = sum(fork["others_cores"] > IDLE_CORES_MAX for fork in forks)
     if not busy:
@@ -104,7 +103,6 @@ def _time(name: str, row: Row, found: list[Row]) -> tuple[str, ...]:
 
 
 def marks(row: Row) -> str:
-    """Short marks for figures that may be misleading."""
     texts = " ".join(row.faults())
     known = (
         ("FAILED", "FAILED"),

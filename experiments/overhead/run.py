@@ -1,4 +1,4 @@
-"""Controls a run: builds and fetches everything, measures the processes one after the other, and writes the report."""
+"""A run: builds and fetches everything, measures the processes one after the other, and writes the report."""
 
 import json
 import os
@@ -34,14 +34,14 @@ def run(options: Options) -> int:
     build()
     experiments = plan(options.full, options.experiments, options.only, options.forks, options.seconds)
     used = {cell.framework.name: cell.framework for experiment in experiments for cell in experiment.cells}
-    found, left_out = versions(tuple(used.values()), options.cache)
-    for name, reason in left_out.items():
+    found, not_measured = versions(tuple(used.values()), options.cache)
+    for name, reason in not_measured.items():
         print(f"{name} is not measured: {reason}", flush=True)
     if not TACHO.exists() and any(_needs_server(cell) for experiment in experiments for cell in experiment.cells):
-        left_out["ours-server"] = f"{TACHO} is missing; run make tacho"
-        print(f"ours-server is not measured: {left_out['ours-server']}", flush=True)
-    result = _head(options, found, left_out)
-    experiments = [_without(experiment, left_out) for experiment in experiments]
+        not_measured["ours-server"] = f"{TACHO} is missing; run make tacho"
+        print(f"ours-server is not measured: {not_measured['ours-server']}", flush=True)
+    result = _head(options, found, not_measured)
+    experiments = [_without(experiment, not_measured) for experiment in experiments]
     folder = options.results / f"probe-{result['begun']}"
     folder.mkdir(parents=True)
     _measure_all(options, experiments, result, folder)
@@ -52,12 +52,12 @@ def _needs_server(cell: Cell) -> bool:
     return cell.setup.takes is Takes.SERVER
 
 
-def _without(experiment: Experiment, left_out: dict[str, str]) -> Experiment:
-    cells = (cell for cell in experiment.cells if not {cell.framework.name, cell.setup.name} & set(left_out))
+def _without(experiment: Experiment, not_measured: dict[str, str]) -> Experiment:
+    cells = (cell for cell in experiment.cells if not {cell.framework.name, cell.setup.name} & set(not_measured))
     return replace(experiment, cells=tuple(cells))
 
 
-def _head(options: Options, found: dict[str, str], left_out: dict[str, str]) -> dict:
+def _head(options: Options, found: dict[str, str], not_measured: dict[str, str]) -> dict:
     java = subprocess.run([JAVA, "-version"], capture_output=True, text=True, check=True).stderr.splitlines()
     return {
         "begun": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
@@ -66,7 +66,7 @@ def _head(options: Options, found: dict[str, str], left_out: dict[str, str]) -> 
         "load_average_before": load_average(),
         "options": {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()},
         "versions": found,
-        "left_out": left_out,
+        "not_measured": not_measured,
         "notes": {framework.title: framework.notes for framework in FRAMEWORKS if framework.name in found},
         "experiments": [],
     }
@@ -108,8 +108,7 @@ def _measure_experiment(options: Options, experiment: Experiment, outcome: dict,
 
 
 class Progress:
-    """Prints one line on standard error for each finished process. On a terminal it also shows a line for the running
-    process."""
+    """Prints a line on standard error for each finished process, and on a terminal also for the running process."""
 
     def __init__(self, experiments: Iterable[Experiment]) -> None:
         experiments = list(experiments)
@@ -133,14 +132,14 @@ class Progress:
 
 
 def label(experiment: str, cell: Cell) -> str:
-    """A short name of the cell: experiment, setup, and the part of the workload that the experiment varies."""
+    """Experiment, setup, and the part of the workload that the experiment varies."""
     load = cell.workload
     varied = {"threads": f" x{load.threads}", "depth": f" depth {load.depth}", "method-time": f" {load.method_us:g} us"}
     return f"{experiment} {cell.setup.name}{varied.get(experiment, '')}"
 
 
 def _publish(folder: Path, result: dict, before: Path | None) -> int:
-    """Writes the report and the drawings next to the raw figures, and prints the report. Returns the exit code."""
+    """Writes the report and the drawings next to the raw figures. Returns the exit code."""
     text = report(result)
     if before:
         text += "\n" + compare(result, json.loads((before / RAW).read_text()))

@@ -15,7 +15,7 @@ VARIED = ("threads", "depth", "method_us")
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a result, and the figures of its processes. Times are in us per trace."""
+    """A cell of a result, and the figures of its processes. Times are in us per trace."""
 
     cell: dict
 
@@ -38,8 +38,7 @@ class Row:
 
     @property
     def key(self) -> tuple:
-        """Two rows of different runs are comparable if their keys are equal. The key does not contain the duration of
-        the processes, which may differ."""
+        """Rows of different runs are comparable if their keys are equal. The duration of the processes may differ."""
         load = self.workload
         return (self.setup, *(load[name] for name in VARIED), load["pace"], load["load"])
 
@@ -53,7 +52,7 @@ class Row:
         return details.get(experiment, "")
 
     def values(self, name: str) -> list[float]:
-        """The figure of each process, if the process has it."""
+        """The figure of each process that has it."""
         return [fork[name] for fork in self.forks if fork.get(name) is not None]
 
     def mean(self, name: str) -> Interval:
@@ -88,7 +87,6 @@ class Row:
 
 
 def rows(experiment: dict) -> list[Row]:
-    """Rows of the cells with figures."""
     return [Row(cell) for cell in experiment["cells"] if cell["forks"]]
 
 
@@ -98,7 +96,6 @@ def by_name(result: dict, name: str) -> list[Row]:
 
 
 def find(all_rows: Iterable[Row], setup: str, **workload: float) -> Row | None:
-    """The first row of this setup and workload."""
     for row in all_rows:
         if row.setup == setup and all(row.workload[name] == value for name, value in workload.items()):
             return row
@@ -124,7 +121,7 @@ def linearity(all_rows: Sequence[Row], setup: str) -> Line:
 
 def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, dict[str, float]]]:
     """For each setup that writes records: the time of a trace without a framework (T), and the time that each of the stages
-    I, C and W of `model.py` adds. Setups that switch the method are left out, and setups of frameworks that were not measured
+    I, C and W of `model.py` adds. Setups that switch the method are omitted, and setups of frameworks that were not measured
     at the stages I and C.
 
     The added time of a stage is never below 0, because noise must not be drawn as a gain.
@@ -145,5 +142,5 @@ def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, di
 
 
 def _kind(text: str) -> str:
-    """The text of a fault without its numbers. Faults of the same kind have the same text."""
+    """The text of a fault without its numbers."""
     return "".join(letter for letter in text if not letter.isdigit() and letter not in ".+-e%")

@@ -1,5 +1,5 @@
-"""The targets, and whether they were reached. All targets are for depth 10, as the published figures are, and for
-two cores."""
+"""The targets, and whether they were reached. All targets are for two cores and depth 10, as the published figures
+are."""
 
 from dataclasses import dataclass
 from math import isnan, nan
@@ -19,14 +19,14 @@ uninstrumented."""
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result for one target. `limit` is the maximum or, if `at_least` is true, the minimum."""
+    """`limit` is the maximum or, if `at_least` is true, the minimum."""
 
     aim: str
     found: float
     limit: float
     at_least: bool = False
     spoilt: str = ""
-    """Reason why the target is missed whatever the figure is, such as lost calls."""
+    """Reason why the target is missed with any figure, such as lost calls."""
 
     @property
     def outcome(self) -> str:
@@ -39,7 +39,7 @@ class Verdict:
 
 
 def verdicts(result: dict) -> list[Verdict]:
-    """The results for all targets that this run can evaluate."""
+    """For the targets that this run can evaluate."""
     configurations, paced = by_name(result, "configurations"), by_name(result, "paced")
     none, off, collect, sink = (find(configurations, name) for name in ("none", "ours-off", "ours-collect", "ours-sink"))
     found = []
@@ -97,8 +97,8 @@ def _verdict(row: Row, aim: str, found: float, limit: float, at_least: bool = Fa
 
 
 def published(result: dict) -> list[tuple[str, str, float, float, float]]:
-    """For each stage one row for our setup and one for Kieker's: the stage, the setup, its ratio to uninstrumented in this run
-    (by the mean), the ratio that Kieker published for itself, and the first ratio divided by the second."""
+    """For each stage a row for our setup and a row for Kieker's: the stage, the setup, its ratio to uninstrumented in
+    this run (by the mean), Kieker's published ratio, and the first ratio divided by the second."""
     rows = by_name(result, "configurations")
     none = find(rows, "none")
     found = []

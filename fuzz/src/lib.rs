@@ -7,7 +7,6 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, Runtime};
 
-/// Counts the memory of the process.
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 

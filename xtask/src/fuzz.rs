@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...]`: runs the fuzz targets.
 //!
-//! Builds the targets in `fuzz/src/bin/` and runs each target for N seconds (default 10), two targets at a time unless
-//! `--jobs` states another number. A run starts from `testdata/` and the corpus of earlier runs. A stable toolchain is enough,
-//! because the coverage flags are options of LLVM (SanitizerCoverage), not unstable options of rustc. The address sanitizer is
-//! not used, because the code is safe Rust. libFuzzer needs a C++ compiler.
+//! Builds the targets in `fuzz/src/bin/` and runs each target for `--seconds` (default 10), `--jobs` targets at a time (default
+//! 2). A run starts from `testdata/` and the corpus of earlier runs. A stable toolchain is enough, because the coverage flags
+//! are options of LLVM (SanitizerCoverage). The address sanitizer is not used, because the code is safe Rust. libFuzzer needs a
+//! C++ compiler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,27 +15,25 @@ use std::{fs, io};
 const RUSTFLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
-/// Default duration of a run.
+/// Default of `--seconds`.
 const SECONDS: u64 = 10;
-/// Default number of targets that run at the same time.
+/// Default of `--jobs`.
 const JOBS: usize = 2;
-/// Memory limit of a run. An input is at most as long as the largest file of `testdata/` (about 100 kB), so a decoder that needs
-/// more memory than this limit is broken.
+/// Memory limit of a run. Inputs are at most as long as the largest file of `testdata/` (about 100 kB), so only a broken decoder
+/// needs more memory.
 const MEMORY_MB: u64 = 3_072;
 /// Time limit for one input, seconds.
 const TIMEOUT: u64 = 10;
-/// A run is killed if it has not ended this many seconds after its time. libFuzzer itself can hang when it reports an input.
+/// A run is killed this many seconds after its time, because libFuzzer itself can hang when it reports an input.
 const OVERTIME: u64 = 600;
 
-/// Command-line options.
 struct Options {
     seconds: u64,
     jobs: usize,
-    /// Names of the targets. Empty means all targets.
+    /// Empty means all targets.
     targets: Vec<String>,
 }
 
-/// Builds and runs the targets; fails if any of them fails.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = parse(args)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask is not in a workspace")?;
@@ -154,7 +152,7 @@ fn fuzz(root: &Path, host: &str, target: &str, seconds: u64) -> Result<(), Strin
     report(target, ended, &said)
 }
 
-/// Waits for the end of a process. Kills it after `time_max` and returns `None`.
+/// Waits for the end of the process. After `time_max` kills the process and returns `None`.
 fn wait(child: &mut Child, time_max: Duration) -> io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     while begun.elapsed() < time_max {

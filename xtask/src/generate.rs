@@ -1,7 +1,7 @@
 //! `cargo xtask generate`: writes the tables of the agents into their code and their README.md files.
 //!
-//! `agent/settings.toml` and `agent/messages.toml` are the only definitions. Each target is one row of [`TARGETS`]: a
-//! file, a section between two marker lines of the file, and the function that returns the lines of the section.
+//! `agent/settings.toml` and `agent/messages.toml` are the only definitions. Each row of [`TARGETS`] is a file, a section between
+//! two marker lines of the file, and the function that returns the lines of the section.
 
 mod messages;
 mod settings;
@@ -12,7 +12,7 @@ use table::{Agent, Tables};
 
 pub const SETTINGS: &str = "agent/settings.toml";
 pub const MESSAGES: &str = "agent/messages.toml";
-/// Text in the line before a section. The name of the section follows it.
+/// Text in the line before a section, followed by the name of the section.
 const BEGIN: &str = "generated: ";
 /// Text in the line after a section.
 const END: &str = "generated: end";
@@ -70,7 +70,6 @@ pub struct Stale {
     pub text: String,
 }
 
-/// Rewrites the files that are not up to date.
 pub fn run() -> Result<(), String> {
     let tree = Tree::read()?;
     let stale = stale(&tree)?;
@@ -107,7 +106,7 @@ fn find<'a>(tree: &'a Tree, path: &str) -> Result<&'a File, String> {
     tree.files.iter().find(|file| file.path == path).ok_or_else(|| format!("{path} is missing"))
 }
 
-/// The text of the file with these lines in the section, instead of its old ones. `None` if a marker is missing.
+/// `text` with these lines in the section, instead of the old lines. `None` if a marker is missing.
 fn replace(text: &str, section: &str, lines: &[String]) -> Option<String> {
     let begin = format!("{BEGIN}{section} ");
     let all: Vec<&str> = text.lines().collect();

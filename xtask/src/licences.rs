@@ -1,9 +1,8 @@
-//! `cargo xtask licences`: do the crates and npm packages that we deliver have an allowed licence?
+//! `cargo xtask licences`: do the delivered crates and npm packages have an allowed licence?
 //!
-//! The allowed licences are in `deny.toml`. The check covers the crates that the binary with its default features, its build
-//! scripts and its macros need (`cargo metadata`), and the packages of the page and of the Node.js agent that are not only for
-//! development (`package-lock.json`). It needs no network, except that cargo may download crates. `scripts/test_sbom.py` checks
-//! the libraries of the Java agent.
+//! The allowed licences are in `deny.toml`. The check covers the crates of the binary with its default features, of its build
+//! scripts and of its macros (`cargo metadata`), and the packages of the page and of the Node.js agent that are not only for
+//! development (`package-lock.json`). `scripts/test_sbom.py` checks the libraries of the Java agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -116,7 +115,7 @@ fn crates(metadata: &Value) -> Result<Vec<Package>, String> {
     Ok(seen.iter().filter_map(package).collect())
 }
 
-/// The packages of a lock file that are not only for development.
+/// Skips packages that are only for development.
 fn npm(file: &str, lock: &Value) -> Result<Vec<Package>, String> {
     let packages = lock.get("packages").and_then(Value::as_object);
     let packages = packages.ok_or_else(|| format!("{file}: packages are missing"))?;

@@ -1,7 +1,7 @@
 //! `cargo xtask sbom [--features F]`: which crates does the binary contain? Prints the answer as a CycloneDX document.
 //!
 //! `cargo tree` names the crates of the binary with their licences, and `Cargo.lock` has their checksums. Crates that only build
-//! scripts, macros or tests use are left out. `make sbom` also writes the documents of the agents and the page
+//! scripts, macros or tests use are omitted. `make sbom` also writes the documents of the agents and the page
 //! (docs/guide/security.md).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,17 +17,15 @@ const BINARY: &str = "tacho";
 /// Separates the parts of a line of `cargo tree`.
 const SEPARATOR: char = '\t';
 
-/// A crate of the binary.
 #[derive(Debug, PartialEq, Eq)]
 struct Crate {
     name: String,
     version: String,
-    /// Whether the crate is a member of this workspace.
+    /// Member of this workspace.
     is_ours: bool,
     /// SPDX expression.
     licence: String,
     repository: String,
-    /// The crates that this crate uses.
     needs: BTreeSet<String>,
 }
 

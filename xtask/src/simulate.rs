@@ -1,5 +1,5 @@
 //! `cargo xtask simulate [--seeds N] [--seconds S] [--first SEED] [--trace]`: builds and starts the simulator
-//! (`crates/simulator`). `cargo xtask simulate-mutations` checks that the simulator finds the deliberate faults of the store.
+//! (`crates/simulator`). `cargo xtask simulate-mutations` checks that the simulator finds deliberate faults of the store.
 
 use std::path::Path;
 use std::process::Command;

@@ -3,27 +3,29 @@
 //! Each rule is one file in `tidy/` with a function `check(&Tree) -> Vec<Finding>`, and one line in [`RULES`].
 
 mod banned;
+mod circles;
 mod constants;
 mod generated;
+mod layers;
 mod links;
 mod paths;
+mod profile;
 mod sizes;
 pub mod tree;
 mod words;
 
 use tree::Tree;
 
-/// A violation of a rule, and its position.
 pub struct Finding {
     pub path: String,
-    /// Line, counted from 1; 0 means the whole file.
+    /// From 1; 0 means the whole file.
     pub line: usize,
     pub message: String,
 }
 
 type Rule = fn(&Tree) -> Vec<Finding>;
 
-const RULES: [(&str, Rule); 7] = [
+const RULES: [(&str, Rule); 10] = [
     ("sizes", sizes::check),
     ("banned", banned::check),
     ("links", links::check),
@@ -31,9 +33,12 @@ const RULES: [(&str, Rule); 7] = [
     ("constants", constants::check),
     ("words", words::check),
     ("generated", generated::check),
+    ("profile", profile::check),
+    ("layers", layers::check),
+    ("circles", circles::check),
 ];
 
-/// Prints all findings. Fails if there is any.
+/// Fails if there is any finding.
 pub fn run() -> Result<(), String> {
     let tree = Tree::read()?;
     let mut count = 0;

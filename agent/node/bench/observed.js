@@ -1,5 +1,5 @@
-// The measured process: a recursion of ten calls as in MooBench, timed in batches. The first half warms up. Prints one line of
-// JSON. Before: `overhead.js` starts it.
+// The measured process: a recursion as in MooBench, timed in batches. The first half warms up. Prints one line of JSON. Before:
+// `overhead.js`.
 
 import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -21,8 +21,7 @@ async function run(count) {
     const end = performance.now();
     times[batch] = ((end - start) * 1_000) / BATCH;
     spentMs += end - start;
-    // Returns to the event loop, as real programs do, because only the loop serves sockets. This counts as CPU time, not as wall
-    // time.
+    // Returns to the event loop, as real programs do, because only the loop serves sockets. These turns count as CPU time only.
     while (gapUs > 0 && (performance.now() - end) * 1_000 < gapUs * BATCH) await turn();
     if (gapUs === 0 && batch % 10 === 0) await turn();
   }

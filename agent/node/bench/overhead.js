@@ -50,7 +50,6 @@ function start(command, args, env = {}) {
     wake();
   });
   const ended = new Promise((done) => child.once('close', done)).then(() => wake());
-  /** The next line. */
   const line = async () => {
     while (!said.includes('\n')) {
       if (child.exitCode !== null) throw new Error(`${command} ${args.join(' ')} ended with ${child.exitCode}`);

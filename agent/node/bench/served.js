@@ -1,5 +1,5 @@
-// The measured process: an HTTP server that answers a small JSON after one recorded function. Prints its port. For each input it
-// prints its usage and counts as JSON; it ends at the end of its input. Before: `overhead.js` starts it.
+// The measured process: an HTTP server that answers a small JSON after one recorded function. Prints its port, and for each input
+// its CPU time and counts as JSON. Ends at the end of its input. Before: `overhead.js`.
 
 import { createServer } from 'node:http';
 import { wrap } from 'tachograph';

@@ -1,5 +1,5 @@
-// Connects the parts of the agent, starts and stops them. Each thread of JavaScript has its own agent. Before: `register.js` or
-// `index.js`. After: probes call the recorder, timers empty it, the link sends.
+// Connects the parts of the agent, starts and stops them. Each thread of JavaScript has its own agent. Before: `register.js`,
+// `index.js`. After: `record/recorder.js`, `send/link.js`.
 
 import { performance } from 'node:perf_hooks';
 import { getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';
@@ -80,7 +80,6 @@ export class Agent {
     this.timer = setTimeout(() => this.#tick(), FLUSH_MS).unref();
   }
 
-  /** Starts recording and sending. */
   start() {
     install({ recorder: this.recorder, config: this.config, log: this.log });
     this.link.start();
@@ -149,8 +148,8 @@ export class Agent {
   }
 
   /**
-   * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called twice, because
-   * code that runs at the very end may also record something.
+   * Sends everything recorded so far, including open calls, when the process or the thread ends. May be called again, because
+   * exit handlers may record something after the first call.
    * @param {boolean} isLast true if no code runs after it that may record something; later calls of this method have no effect
    */
   #last(isLast) {

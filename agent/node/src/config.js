@@ -1,6 +1,5 @@
 // Reads the values of the settings in `settings.js` from the environment. A wrong value is reported with the valid form and the
-// value used instead, usually the default: a program never fails because of a setting of its agent. Before: the environment.
-// After: `agent.js`.
+// value used instead, usually the default, so that the program starts. Before: the environment. After: `agent.js`.
 
 import { isIPv6 } from 'node:net';
 import * as messages from './messages.js';

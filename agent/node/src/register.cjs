@@ -1,5 +1,4 @@
-// node --require tachograph/register.cjs app.js: like `register.js`, for programs started with
-// `--require`. After: `agent.js`.
+// node --require tachograph/register.cjs app.cjs: starts the agent before the program. After: `agent.js`.
 'use strict';
 
 try {
@@ -8,7 +7,6 @@ try {
   if (error.code !== 'ERR_REQUIRE_ESM') {
     throw error;
   }
-  // Before versions 20.19 and 22.12 Node cannot load an ES module synchronously, so calls in the
-  // first moment of the program are not recorded.
+  // Node before 20.19 and 22.12 cannot load an ES module synchronously, so the first calls of the program are not recorded.
   import('./agent.js').then(({ start }) => start());
 }

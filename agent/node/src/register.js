@@ -3,7 +3,6 @@
 import { start } from './agent.js';
 
 if (start() !== null) {
-  // Node begins to connect one tick later. With this wait, even a program that ends immediately can
-  // connect.
+  // Node begins to connect one tick later. With this wait, even a program that ends at once can connect.
   await new Promise((done) => process.nextTick(done));
 }

@@ -1,6 +1,5 @@
-// The token of the settings, which authenticates this program. It is sent in HELLO only. No log line contains it. It is in
-// private fields, so that no object shows it when it is printed. Before: `config.js`. After: `send/protocol.js`,
-// `send/link.js`.
+// The token of the settings, which authenticates this program. The token is sent in HELLO only, and no log line contains it.
+// Private fields keep it, so that no printed object shows it. Before: `config.js`. After: `send/protocol.js`, `send/link.js`.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -55,8 +54,7 @@ export class Token {
   }
 
   /**
-   * Reads the token for the first connection. This blocks the program, so that also a program that ends at once can send its
-   * records.
+   * Reads the token for the first connection. Blocks the program, so that even a program that ends at once can send its records.
    * @throws {Error} with the setting and the reason, without the token
    */
   readNow() {

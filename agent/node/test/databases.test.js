@@ -29,7 +29,7 @@ const LIBRARIES = {
 };
 for (const [name, expected] of Object.entries(LIBRARIES)) {
   for (const messages of ['false', 'true']) {
-    test(`${name} with TACHO_DATABASE_MESSAGES=${messages}`, async () => {
+    test(`exceptions of ${name} are sent ${messages === 'true' ? 'with' : 'without'} data`, async () => {
       const wire = await wiretap(tacho);
       const service = `${name} ${messages}`;
       const env = { TACHO_DATABASE_MESSAGES: messages };

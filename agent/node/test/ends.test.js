@@ -1,5 +1,5 @@
-// A program ends as without the agent: with the same code or signal and the same output. Each way to end runs twice, without the
-// agent and with it. Some ways use packages that install exit handlers.
+// A program ends with the same code or signal and the same output as without the agent. Each way to end runs without the agent
+// and with it. Some ways use packages that install exit handlers.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -74,7 +74,6 @@ before(async () => {
 });
 after(() => tacho.close());
 
-/** Runs a way to its end. */
 async function gone(way, signals, how) {
   const program = start(tacho, 'ends.cjs', { args: [way], ...how });
   for (const [at, signal] of signals.entries()) {

@@ -33,7 +33,7 @@ const PROGRAMS = [
   ['board-cjs.cjs', ['--import', 'tachograph/register']],
 ];
 for (const [program, flags] of PROGRAMS) {
-  test(`${program} with ${flags[0]}`, async () => {
+  test(`statements of ${program} with ${flags[0]} are recorded`, async () => {
     const service = `${program} ${flags[0]}`;
     const { code, out, err } = await run(tacho, program, { flags, service, args: [postgres.url] });
     assert.equal(code, 0, err);

@@ -19,7 +19,6 @@ const CLIENT = 'GET 127.0.0.1';
 const SERVER = 'GET /ads';
 const EVERY = [CLIENT, SERVER, POST, PRICE, TURN];
 
-/** Operations that are recorded now. */
 async function recorded(service) {
   const counts = async () => {
     const found = [...(await tacho.operations(service)).values()];

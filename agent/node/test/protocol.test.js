@@ -155,7 +155,7 @@ const CODES = [
   [77, 60_000, true],
 ];
 for (const [code, pauseMs, isKept] of CODES) {
-  test(`ERROR ${code}`, () => {
+  test(`after ERROR ${code} the agent pauses for ${pauseMs} ms, and ${isKept ? 'keeps' : 'drops'} its frames`, () => {
     const { protocol, call, outbox, totals } = conversation();
     call('a');
     protocol.connected(0);

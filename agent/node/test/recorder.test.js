@@ -1,9 +1,9 @@
-// Overlapping calls are decoded with their parents, times and attributes, properly nested.
+// Overlapping calls are recorded with their parents, times and attributes, and are properly nested.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exceptionText } from '../src/record/exceptions.js';
-import { LEFT_OUT } from '../src/record/recorder.js';
+import { DROPPED } from '../src/record/recorder.js';
 import { parse } from '../src/record/traceparent.js';
 import { parts, random } from './support/parts.js';
 
@@ -75,8 +75,7 @@ function play(seed, { nested = 5 } = {}) {
       models.get(key(call)).attributes.n = step;
       models.get(key(call)).isTold = step;
     } else if (next(4) === 0) {
-      // A sweep drops the attributes of an open part without events, so it is made only if each open
-      // part has events.
+      // A sweep drops the attributes of an open part without events.
       if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
     }
     tick();
@@ -89,7 +88,7 @@ function play(seed, { nested = 5 } = {}) {
 }
 
 for (let seed = 1; seed <= 60; seed++) {
-  test(`overlapping calls, seed ${seed}`, () => {
+  test(`overlapping calls keep their parents, times and attributes, seed ${seed}`, () => {
     const { all, models } = play(seed, { nested: [0, 5, 9, 10][seed % 4] });
     const { calls, parts: written } = all.decoded();
     assert.equal(all.totals.callsDropped, 0);
@@ -169,7 +168,7 @@ test('a remote caller is the parent, and an outgoing header names the call', () 
   assert.equal(calls.get('1/0').parent, calls.get('0/0').span);
   assert.equal(header, `00-4bf92f3577b34da6a3ce929d0e0e4736-${calls.get('1/0').span}-01`);
   assert.equal(all.recorder.traceparent(undefined), null);
-  assert.equal(all.recorder.traceparent(LEFT_OUT), null);
+  assert.equal(all.recorder.traceparent(DROPPED), null);
 });
 
 test('a call long after the end of its caller is a trace of its own', () => {
@@ -210,7 +209,7 @@ test('memory of open calls is bounded, and released', () => {
   const operation = all.dictionary.operation(1, 'a');
   const open = Array.from({ length: 1_000 }, () => all.recorder.enter(undefined, operation));
   assert.ok(all.recorder.pending < 70_000);
-  const kept = open.filter((call) => call !== LEFT_OUT);
+  const kept = open.filter((call) => call !== DROPPED);
   assert.equal(kept.length + all.totals.callsDropped, 1_000);
   for (const call of open) {
     all.recorder.attribute(call, 'a', 'b'.repeat(100));
@@ -315,7 +314,7 @@ const EXCEPTIONS = [
   [Object.assign(new Error('a'), { errors: arrayThatCounts() }), 'Error: a'],
 ];
 for (const [error, text] of EXCEPTIONS) {
-  test(`exception ${text}`, () => assert.equal(exceptionText(error), text));
+  test(`the text of an exception is ${text}`, () => assert.equal(exceptionText(error), text));
 }
 
 test('an internal error loses a trace and does not affect the program', () => {
@@ -326,7 +325,7 @@ test('an internal error loses a trace and does not affect the program', () => {
     throw new RangeError('Maximum call stack size exceeded');
   };
   const inner = all.recorder.enter(root, operation);
-  assert.equal(inner, LEFT_OUT);
+  assert.equal(inner, DROPPED);
   all.recorder.exit(inner);
   all.recorder.exit(root);
   all.recorder.exit(all.recorder.enter(undefined, operation));

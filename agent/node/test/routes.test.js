@@ -36,7 +36,7 @@ for (const [name, routes] of Object.entries({
   nest: ROUTES,
   'nest-fastify': ROUTES,
 })) {
-  test(`routes of ${name}`, async () => {
+  test(`requests are named by the routes of ${name}`, async () => {
     const users = routes['/users/:name'];
     const { code, out, err } = await run(tacho, 'routes.cjs', { args: [name, String(users)], service: name });
     assert.deepEqual([code, out], [0, 'done\n'], err);

@@ -22,7 +22,7 @@ const METHOD = KIND.METHOD;
 const rule = (text) => ({ state: Number(text.slice(0, 1)), pattern: text.slice(2) });
 
 for (const { name, lines } of vectors('decisions.vec', 'rules')) {
-  test(`rules: ${name}`, () => {
+  test(`the last matching rule decides: ${name}`, () => {
     const all = (key) => lines.filter(([found]) => found === key).map(([, text]) => text);
     const rules = new Rules(all('rule').map(rule));
     const faulty = rules.list.flatMap(({ fault }, at) => (fault === '' ? [] : [String(at)]));

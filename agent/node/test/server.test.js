@@ -24,7 +24,7 @@ const WAYS = [
   ['shop.js', ['--require', 'tachograph/register.cjs']],
 ];
 for (const [program, flags] of WAYS) {
-  test(`${program} with ${flags.join(' ')}`, async () => {
+  test(`requests of ${program} with ${flags.join(' ')} are recorded`, async () => {
     const service = `${program} ${flags[0]}`;
     const { code, out, err } = await run(tacho, program, { flags, service });
     assert.deepEqual([code, out], [0, 'ok\n'], err);
@@ -253,7 +253,7 @@ for (const [flag, said, trace] of [
   ['01', 'records it', '4bf92f3577b34da6a3ce929d0e0e4736'],
   ['00', 'does not record it', '4bf92f3577b34da6a3ce929d0e0e4737'],
 ]) {
-  test(`a trace spans two processes; the caller in the header ${said}`, async () => {
+  test(`a trace spans two processes if the caller in the header ${said}`, async () => {
     const back = start(tacho, 'tier.js', { args: ['back'], service: 'back' });
     const [, backPort] = await back.line(/listening (\d+)/);
     const host = `127.0.0.1:${backPort}`;

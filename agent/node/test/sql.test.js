@@ -25,7 +25,7 @@ const lines = (name) =>
 const isOf = (names, dialect) => names === '*' || names.split(',').includes(dialect);
 
 for (const dialect of DIALECTS) {
-  test(`shapes of ${dialect}`, () => {
+  test(`statements of ${dialect} have the shapes of the table`, () => {
     for (const [, text, expected] of lines('shapes.tsv').filter(([names]) => isOf(names, dialect))) {
       assert.equal(shape(text, dialect), expected, text);
     }

@@ -32,7 +32,7 @@ const ROUTES = [
   ['ads/17', '/ads/{id}'],
 ];
 for (const [url, route] of ROUTES) {
-  test(`route of ${url}`, () => assert.equal(routeOf(pathOf(url)), route));
+  test(`the route of ${url} is ${route}`, () => assert.equal(routeOf(pathOf(url)), route));
 }
 
 test('names of requests are bounded, and unknown methods are replaced', () => {
@@ -44,7 +44,7 @@ test('names of requests are bounded, and unknown methods are replaced', () => {
   assert.deepEqual(['GET', 'get', 'BREW', undefined].map(knownMethod), ['GET', 'OTHER', 'OTHER', 'OTHER']);
 });
 
-test('paths that end in 404 take no room from paths that exist', () => {
+test('paths that end in 404 leave names for paths that exist', () => {
   const dictionary = new Dictionary();
   const names = new ServerNames(dictionary);
   for (let at = 0; at < 1_000; at++) {
@@ -82,7 +82,7 @@ const HEADERS = [
   [['a', 'b'], false],
 ];
 for (const [header, isValid] of HEADERS) {
-  test(`traceparent ${header}`, () => {
+  test(`traceparent ${header} is ${isValid ? 'valid' : 'invalid'}`, () => {
     const remote = parse(header);
     assert.equal(remote !== null, isValid);
     if (remote !== null) {
@@ -111,7 +111,7 @@ const SETTINGS = [
   ['TACHO_PROBES', '*,-pg', 'probes', ['*', '-pg']],
 ];
 for (const [variable, text, name, value] of SETTINGS) {
-  test(`${variable}=${text}`, () => {
+  test(`${variable}=${text} is valid`, () => {
     const config = load({ [variable]: text, PATH: '/bin' });
     assert.deepEqual(config[name], value);
     assert.deepEqual(config.warnings, []);
@@ -172,7 +172,7 @@ const WANTED = [
   ['', false, false],
 ];
 for (const [text, isPgWanted, isUndiciWanted] of WANTED) {
-  test(`probes ${text}`, () => {
+  test(`TACHO_PROBES=${text} selects the probes`, () => {
     const { probes } = load({ TACHO_PROBES: text });
     assert.deepEqual([isProbeWanted(probes, 'pg'), isProbeWanted(probes, 'undici')], [isPgWanted, isUndiciWanted]);
   });
@@ -187,7 +187,7 @@ const MODULES = [
   ['./lib/index.js', false],
 ];
 for (const [name, is] of MODULES) {
-  test(`module ${name}`, () => assert.equal(isPg(name), is));
+  test(`${name} is ${is ? '' : 'not '}pg`, () => assert.equal(isPg(name), is));
 }
 
 const SCRIPTS = [
@@ -198,5 +198,5 @@ const SCRIPTS = [
   ['/index.js', 'index'],
 ];
 for (const [script, name] of SCRIPTS) {
-  test(`service of ${script?.split('/').slice(-2).join('/')}`, () => assert.equal(serviceOf(script), name));
+  test(`the service of ${script?.split('/').slice(-2).join('/')} is ${name}`, () => assert.equal(serviceOf(script), name));
 }

@@ -152,7 +152,7 @@ const DECODERS = {
 const VECTORS = ['control.vec', 'token.vec', 'data.vec', 'probes.vec'].flatMap((file) => vectors(file));
 for (const { name, lines, hex } of VECTORS) {
   const type = value(lines, 'frame');
-  test(`vector ${name}`, () => {
+  test(`vector ${name} is ${type in ENCODERS ? 'encoded' : 'decoded'}`, () => {
     if (type in ENCODERS) {
       assert.equal(ENCODERS[type](lines).toString('hex'), hex);
     } else {
@@ -211,7 +211,7 @@ const CHECKSUMS = [
   ['a', 0xc1d04330],
 ];
 for (const [text, sum] of CHECKSUMS) {
-  test(`crc32c of ${JSON.stringify(text)}`, () => {
+  test(`crc32c of ${JSON.stringify(text)} is 0x${sum.toString(16)}`, () => {
     const bytes = Buffer.from(text, 'latin1');
     assert.equal(crc32c(bytes, 0, bytes.length), sum);
     const half = bytes.length >> 1;
@@ -239,7 +239,7 @@ const PRIMITIVES = [
   ['u64', -1n, 'ffffffffffffffff'],
 ];
 for (const [kind, given, hex] of PRIMITIVES) {
-  test(`${kind} of ${given}`, () => assert.equal(new Bytes(1)[kind](given).view().toString('hex'), hex));
+  test(`${kind} of ${given} is ${hex}`, () => assert.equal(new Bytes(1)[kind](given).view().toString('hex'), hex));
 }
 
 test('the fast path of events writes the same bytes as the general case', () => {
@@ -273,7 +273,7 @@ const CUTS = [
   ['a🚀🚀🚀🚀', 12, 'a🚀🚀…'],
 ];
 for (const [text, bytesMax, expected] of CUTS) {
-  test(`${text} in ${bytesMax} bytes`, () => {
+  test(`${text} is cut to ${bytesMax} bytes`, () => {
     const bytes = new Bytes(4).stringCut(text, bytesMax).view();
     assert.equal(bytes.toString('utf8', 1), expected);
     assert.equal(bytes[0], bytes.length - 1);

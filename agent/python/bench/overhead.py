@@ -1,4 +1,4 @@
-"""Measures the overhead of the agent. Runs a program under each setup, in new processes, alternately. Prints tables.
+"""Measures the overhead of the agent, and prints tables. Runs a program under each setup, in new processes, alternately.
 
 MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10. A
 second program (`pages`, only with the first and the last setup) is a WSGI application. Setups:
@@ -12,9 +12,9 @@ second program (`pages`, only with the first and the last setup) is a WSGI appli
     python3 bench/overhead.py --tacho ../../target/release/tacho            # everything, some 3 minutes
     python3 bench/overhead.py --only recursion --forks 5 --traces 200000 --rate 10000
 
-Without --rate, both programs run in a closed loop, and the first one also at 10,000 traces per second. In a closed loop a program
-only calls recorded functions, unlike real programs. The sender cannot keep up, so calls are dropped and counted. The CPU time is
-that of the whole process, including the sender.
+Without --rate, both programs run in a closed loop, and the first program also at 10,000 traces per second. In a closed loop a
+program only calls recorded functions, unlike real programs. The sender cannot keep up, so calls are dropped and counted. The CPU
+time is that of the whole process, including the sender.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ def child(setup: str, options: argparse.Namespace) -> dict[str, float]:
 
 
 def throw_away() -> None:
-    """Makes the sender discard the events."""
     from tachograph.reader import TrackReader
 
     def read(self: TrackReader, _now: int) -> int:
@@ -202,7 +201,7 @@ def machine() -> str:
 
 
 class Tacho:
-    """A server for the run. Used as a context manager, it gives its address."""
+    """A server for the run, as a context manager with the address of its port for agents."""
 
     def __init__(self, binary: str) -> None:
         sys.path.insert(0, str(ROOT))

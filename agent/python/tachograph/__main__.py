@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _service(name: str) -> dict[str, str]:
-    """Uses the name of the module, which `identity` does not know."""
+    """Names the service after the top-level package of the module, unless TACHO_SERVICE is set. `sys.argv` lacks this name."""
     return {} if os.environ.get("TACHO_SERVICE") else {"service": name}
 
 

@@ -140,8 +140,7 @@ class Agent:
 
 
 def _tls(settings: config.Settings) -> Optional[Tls]:
-    """Imports `ssl` only if TLS is used. Imports it on the thread that starts the agent, so that a fork cannot find an unfinished
-    import."""
+    """Imports `ssl` only if TLS is used. The thread that starts the agent imports it, so that no fork interrupts the import."""
     if not settings.tls_ca:
         return None
     from .tls import Tls
@@ -150,7 +149,7 @@ def _tls(settings: config.Settings) -> Optional[Tls]:
 
 
 def _flush_with_multiprocessing(agent: Agent) -> None:
-    """A process of `multiprocessing` ends without `atexit`. It runs finalizers, but only those created after the fork."""
+    """A process of `multiprocessing` ends without `atexit`. It runs only finalizers that were created after the fork."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.register_after_fork(agent, lambda known: util.Finalize(known, known.stop, exitpriority=0))
@@ -179,7 +178,7 @@ def start(**settings: Any) -> bool:
         for warning in warnings:
             log.say(warning)
         if not values.enabled:
-            log.say("switched off by the setting enabled")
+            log.say("switched off: the setting enabled is false")
             return False
         try:
             agent = Agent(values, log)
@@ -204,7 +203,7 @@ def recording() -> Optional[Imports]:
 
 
 def watch_children() -> None:
-    """Also records the Python processes that this process starts, unless the setting `children` is false."""
+    """Also records the Python processes that this process starts from now on, unless the setting `children` is false."""
     if _agent is not None and _agent.settings.children:
         children.announce(_agent.labels["service"], _agent.log)
 

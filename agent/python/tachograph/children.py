@@ -1,9 +1,8 @@
 """Records the Python processes that a program starts. Servers that restart themselves (`manage.py runserver`, `--reload`) and
 `multiprocessing` with `spawn` work in such processes.
 
-The processes inherit the environment, which has a directory at the front of PYTHONPATH. So each interpreter runs
-`child/sitecustomize.py` from this directory at its start. Before: `python -m tachograph run`. After: the same agent in another
-process.
+The agent puts a directory at the front of PYTHONPATH, which the processes inherit. So each interpreter runs
+`child/sitecustomize.py` from this directory at its start. Before: agent. After: the same agent in another process.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ FOLDER = str(Path(__file__).resolve().parent / "child")
 
 
 def announce(service: str, log: Log) -> None:
-    """From now on, records the processes that are started. Their service has this name, unless the environment sets a name."""
+    """Prepares the environment of later processes. Their service is `service`, unless the environment sets TACHO_SERVICE."""
     if sys.flags.ignore_environment:
         log.say("Python processes started by this one are not recorded: -E or -I is passed on to many of them")
         return

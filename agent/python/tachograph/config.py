@@ -1,7 +1,6 @@
 """Reads the settings. Arguments of `start` override the environment, and the environment overrides the defaults.
 
-A wrong value is reported with the valid form and the value used instead, usually the default: an agent must not keep a program
-from starting.
+A wrong value is reported with the valid form and the value used instead, usually the default, so that the program starts.
 agent/settings.toml defines the settings of the agents of all languages. Before: agent.start. After: all users of `Settings`.
 """
 
@@ -93,7 +92,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# ---- parsing: a ValueError has the valid form, and the value used instead of the default, if any ----
+# ---- parsing: a ValueError has the valid form, and optionally the value used instead of the default ----
 
 
 def _number(text: str, unit: Unit, least: str, most: str) -> Any:
@@ -166,7 +165,6 @@ def _probes(value: Any) -> tuple[str, ...]:
 
 
 _READERS: dict[type, Callable[[Any], Any]] = {bool: _flag, str: _string, tuple: _list}
-# Settings that are paths.
 _FILES = ("tls_ca", "tls_client_cert", "tls_client_key", "token_file")
 
 
@@ -229,7 +227,6 @@ def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] 
 
 
 def _unknown(name: str, place: str) -> str:
-    """The warning for a name that is not a setting of this agent."""
     if name in _OTHERS:
         return messages.setting_elsewhere(place, "Python")
     nearest = difflib.get_close_matches(name, _FIELDS, 1)

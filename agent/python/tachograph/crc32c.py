@@ -1,12 +1,12 @@
-"""CRC-32C without a compiled module, fast enough for a sender in Python.
+"""CRC-32C in pure Python, fast enough for the sender.
 
-Looking up each byte in a table costs some 60 ns per byte in an interpreter. Therefore long inputs are folded first. A fold
+A table look-up costs some 60 ns per byte in the interpreter. Therefore long inputs are folded first. A fold
 multiplies the words of the first part by x^(8 * distance) modulo the polynomial, and adds them to the words `distance` bytes
 later. The input gets shorter, and its CRC stays the same because a CRC is linear (the idea of Gopal et al., Fast CRC Computation
 for Generic Polynomials Using PCLMULQDQ, 2009). The multiplication of a 32-bit word takes 16 tables that map a byte to a byte.
 `bytes.translate` applies a table at the speed of C, so that all folds of a long input together cost some 5 ns per byte.
 
-Before: wire.frame. After: nothing; the polynomial is that of RFC 3720, section 12.1.
+Before: wire. The polynomial is that of RFC 3720, section 12.1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Ids of strings on the wire. An id keeps its meaning for the whole session, so that frames that are sent again stay valid. On
-a new connection all definitions are sent again, the first one first. Sizes are bounded as the protocol requires; names of
-operations, threads and attributes beyond a bound become `(other)`. Before: reader, outbox. After: link, which sends `frame_body`.
+"""Ids of texts, operations and series on the wire. An id keeps its meaning for the whole session, so that frames that are sent
+again stay valid. A new connection gets all definitions from the start. Sizes are bounded as the protocol requires. Names of
+operations, threads and attributes beyond a bound become `(other)`. Before: reader, inbox. After: link, which sends `frame_body`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ class Dictionary:
 
     @property
     def size(self) -> int:
-        """Bytes of all definitions so far. A DATA frame that is closed now may be sent when its connection has sent them."""
+        """Bytes of all definitions so far. A connection must have sent them before a DATA frame that is closed now."""
         return len(self.definitions)
 
     def frame_body(self, begin: int, end: int) -> bytes:
-        """The next DICT body, if `begin` bytes of definitions were sent and `end` bytes are needed. After this body, `begin`
-        plus its length is the number of sent bytes."""
+        """The next DICT body. `begin`: bytes of definitions that the connection has sent. `end`: bytes that it must send."""
         at = bisect_right(self.cuts, begin)
         stop = min(end, self.cuts[at]) if at < len(self.cuts) else end
         return bytes(self.definitions[begin:stop])
@@ -107,7 +106,7 @@ class Dictionary:
         return id_
 
     def series(self, labels: Labels) -> int:
-        """Id of a series. 0 for a new series if there are too many series or too many bytes of names."""
+        """Id of a series. 0 for a new series beyond a bound."""
         id_ = self.series_ids.get(labels, 0)
         if not id_ and len(self.series_ids) < SERIES_MAX and self.string_bytes <= STRING_BYTES_MAX:
             id_ = self.series_ids[labels] = len(self.series_ids) + 1

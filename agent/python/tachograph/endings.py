@@ -1,6 +1,6 @@
-"""Sends the recorded data before an end of the process that the process itself causes and at which `atexit` does not run. Such
-ends are `os._exit`, `exec` of another program, and a signal that the process sends to itself. Servers such as uvicorn send a
-signal to themselves after they have handled it. A signal from outside is not detected.
+"""Sends the recorded data before the process ends itself without `atexit`: by `os._exit`, by `exec` of another program, or by a
+signal to itself. Servers such as uvicorn send a signal to themselves after they have handled it. A signal from outside is not
+detected.
 
 Before: agent. After: sender.
 """
@@ -41,7 +41,6 @@ def install(last: Callable[[], None]) -> None:
 
 
 def _is_end(number: int) -> bool:
-    """True if this signal ends the process."""
     if number == 0 or number in _HARMLESS:
         return False
     return signal.getsignal(number) is signal.SIG_DFL or number == getattr(signal, "SIGKILL", None)

@@ -1,8 +1,8 @@
 """When a module is imported, changes its functions that patterns select, so that their calls are recorded.
 
-`Imports` is the first finder in `sys.meta_path`, so it is called at each import, and it asks the other finders for the module.
-After the module has run, its functions and methods are changed in place, so earlier references, and names imported before the
-start, still refer to the same functions. Functions that a rule of the server selects at run time are changed in the same way.
+`Imports` is a finder at the front of `sys.meta_path`. It is called at each import, and asks the other finders for the module.
+After the module has run, its functions and methods are changed in place. So earlier references, and names imported before the
+start, refer to the changed functions. Functions that a rule of the server selects at run time are changed in the same way.
 Before: agent, switchboard. After: recorder.
 """
 
@@ -29,7 +29,7 @@ from .rules import Rules
 
 # A pattern that has no matches after this time is logged.
 REPORT_AFTER_S = 60.0
-# Maximum number of functions that a log line names. The line also has the number of all functions.
+# Maximum number of functions that a log line names.
 LEFT_NAMED = 3
 
 # The file name in the frames of the import system.
@@ -42,8 +42,6 @@ _qualified_name_of = type.__dict__["__qualname__"].__get__
 
 
 class Imports:
-    """A finder for `sys.meta_path`."""
-
     def __init__(self, include: Iterable[str], exclude: Iterable[str], log: Log) -> None:
         self.selection = Selection(include, exclude, log)
         # Rules of the server; replaced as a whole by the switchboard, which then calls `follow`.
@@ -225,7 +223,6 @@ class Imports:
         return is_selected or is_added
 
     def _tell_left(self, name: str) -> None:
-        """Logs the unchanged functions of a module, once."""
         left = self.left.get(name)
         if left and name not in self.told:
             self.told.add(name)
@@ -259,7 +256,7 @@ def _is_unrecorded(function: types.FunctionType, module: str) -> bool:
 
 
 def _is_standard(name: str) -> bool:
-    """A module that comes with the interpreter."""
+    """True for a module that comes with the interpreter."""
     top = name.split(".", maxsplit=1)[0]
     names = getattr(sys, "stdlib_module_names", None)
     if names is not None:  # since 3.10

@@ -67,8 +67,8 @@ class Inbox:
     # ---- the sender's side ----
 
     def empty_into(self, outbox: Outbox, totals: Totals) -> None:
-        """Moves everything into the outbox; drops and counts what has no space there. Samples of one series and type share
-        records, at most 1,000 in each."""
+        """Moves all records into the outbox. Drops and counts them if the outbox is full. A record on the wire has up to 1,000
+        samples of one series and type."""
         points: dict[tuple[Labels, int], list[tuple[int, Value]]] = {}
         for _ in range(len(self.samples)):
             series, at, value = self.samples.popleft()

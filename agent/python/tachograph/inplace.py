@@ -1,7 +1,6 @@
 """Replaces the code of a function that the program already refers to. The function stays the same object and gets other code,
-which calls a copy of the original. So all references, under any name, call the recorded function, comparisons give the same
-result, and pickle, which stores functions by name, finds the function. If the function is switched off, it gets its original code
-again, without any overhead.
+which calls a copy of the original. So all references call the recorded function, comparisons give the same result, and pickle
+finds the function by its name. If the function is switched off, it gets its original code again.
 
 Before: imports. After: recorder.
 """

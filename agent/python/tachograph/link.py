@@ -1,5 +1,4 @@
-"""The connection to the server. After each failure it connects again. It is a non-blocking state machine; the sender makes its
-steps.
+"""The connection to the server, which connects again after each failure. A non-blocking state machine; the sender calls `step`.
 
     RESTING --(time is up)--> RESOLVING --> CONNECTING --(HANDSHAKE, with TLS)--> GREETING --(WELCOME)--> OPEN
        ^                                                                                                    |
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from .tls import Encrypted, Tls
 
 _GREETING_S = 5.0
-# Of the time between two steps, at most this much counts as waiting for the server. The sender's thread may be late on a busy
-# machine, and a step of TLS may take long; the server is not the cause of that.
+# Longest time between two steps that counts as waiting for the server. Longer times have other causes: a busy machine delays the
+# sender's thread, or a step of TLS takes long.
 _STEP_S_MAX = 0.1
 # Pause before the next attempt when the program ends.
 _ENDING_S = 0.1
@@ -48,8 +47,8 @@ _FORBIDDEN = 13
 _TOKEN_S = (1.0, 60.0)
 # Pause after a refusal, if the server would refuse an immediate retry for the same reason.
 _REFUSED_S = 60.0
-# Minimum pause after an ERROR, unless the token is the reason. Without it, the pause could be short, because a WELCOME before
-# the ERROR has reset the back-off.
+# Minimum pause after an ERROR, unless the token is the reason. It is needed because a WELCOME before the ERROR resets the
+# back-off.
 _PAUSE_S = 1.0
 _BACKOFF_S = (0.1, 5.0)
 _STEP_FRAMES_MAX = 64
@@ -114,8 +113,8 @@ class Link:
         self.due = self.due_at_end = monotonic()
         # True while the program ends and waits for the server. Attempts then follow each other soon.
         self.is_ending = False
-        # False if another attempt would probably fail, too, unless the server or a setting changes. Examples: no program listens
-        # at the address, a certificate is not trusted, the token is refused.
+        # False if another attempt would probably also fail: no program listens at the address, a certificate is not trusted, the
+        # token is refused.
         self.is_hopeful = True
         self.stepped_at = self.waited_s = 0.0
         self.backoff_s = _BACKOFF_S[0]
@@ -419,8 +418,8 @@ def is_writable(one: Any) -> bool:
 
 
 # Taken at the import of the agent, like the function that starts the sender's thread, so that gevent has replaced all of them or
-# none. In a thread of the system, gevent's functions would create a hub. If the program creates its own hub at that moment, the
-# two hubs wait for each other permanently.
+# none. In an operating system thread, gevent's functions would create a hub. If the program creates its own hub at that moment,
+# the two hubs wait for each other permanently.
 _Socket, _getaddrinfo = socket.socket, socket.getaddrinfo
 _select, _poll = select.select, getattr(select, "poll", None)
 

@@ -1,7 +1,7 @@
 """The known operations and their states. A name becomes a number once; calls carry the number.
 
 Ids count from 1. The number of names is bounded; further names of a kind become its operation `(other)`. Before: recorder and
-probes. After: dictionary, which assigns wire ids when they are first sent.
+probes. After: dictionary, which assigns an operation its wire id.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ OTHER = "(other)"
 # States of an operation. A call only checks whether the state of its operation is 0.
 ON, OFF, AGGREGATE = 0, 1, 2
 
-# No rule decides the operation.
 NO_RULE = -1
 
 # Limit on names of all kinds together; a large, fully instrumented program has fewer functions.

@@ -31,7 +31,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 
 def _varints() -> list[bytes]:
-    """A table of the varints of one and two bytes. One look-up encodes a time difference below 8 us."""
+    """The varints of one and two bytes. One look-up encodes a time difference below 8 us."""
     return [bytes((value,)) if value < 128 else bytes((value & 127 | 128, value >> 7)) for value in range(16_384)]
 
 

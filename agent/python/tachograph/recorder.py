@@ -25,7 +25,7 @@ from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failu
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Attribute with the operation, of a wrapper or of a function that `include` selects. So no function is recorded twice.
+# Attribute of a wrapper, and of a function that `include` selects, with the operation. So no function is recorded twice.
 MARK = "__tachograph__"
 
 # States by operation; a wrapper takes its fast path if the state is 0. See operations.
@@ -112,7 +112,7 @@ def recorded(function: Any, kind: int = operations.METHOD, name: Optional[str] =
 
 
 def is_function(member: Any) -> bool:
-    """True for a function of Python code. Its type has no subclasses."""
+    # `FunctionType` permits no subclasses.
     return type(member) is types.FunctionType
 
 
@@ -148,8 +148,7 @@ def _record_methods(owner: type, kind: int) -> type:
     return owner
 
 
-# Functions that inspect frames use these names. An additional frame between such a function and its caller would change the
-# result.
+# Names in functions that inspect frames. An additional frame between such a function and its caller would change the result.
 _FRAMES = {"_getframe", "_getframemodulename", "currentframe", "f_back", "getouterframes", "extract_stack", "walk_stack"}
 
 

@@ -66,7 +66,7 @@ class Sampler:
         self._take(self._process, _memory, self._collections, _threads, self._agent)
 
     def sample_agent(self) -> None:
-        """Takes the counts of the agent itself once more, at the end of the process."""
+        """Called at the end of the process."""
         self._take(self._agent)
 
     def _take(self, *parts: Callable[[Add], None]) -> None:

@@ -59,7 +59,7 @@ class Token:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a numeric address, as the functions of `socket` write it, is a loopback address of this machine."""
+    """`address`: numeric, as the functions of `socket` write it."""
     return address.startswith(("127.", "::ffff:127.")) or address == "::1"
 
 

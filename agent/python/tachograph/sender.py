@@ -35,8 +35,8 @@ _PAUSE_S = 1.0
 
 class Flush:
     """A wait for the acknowledgement of all records so far. `seq`: number of the last frame with such records; None if it is not
-    known yet. `is_last`: the program ends, so the agent's own counts are sent, too, and the sender does not wait for a server
-    that is not connected and will not be connected before the time `until`.
+    known yet. `is_last`: the program ends. Then the agent's own counts are sent, too, and the wait ends early if no connection
+    can open before the time `until`.
     """
 
     def __init__(self, is_last: bool, until: float) -> None:

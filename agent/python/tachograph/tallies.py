@@ -44,7 +44,7 @@ Table = dict[int, Row]
 
 
 class Thread:
-    """Lives as long as its thread."""
+    """Kept by the local data of a thread, so it is collected when the thread ends."""
 
     __slots__ = ("__weakref__",)
 
@@ -56,7 +56,7 @@ class Tallies:
     def forget(self) -> None:
         """Resets the counts in a forked child."""
         self.local = threading.local()
-        # Tables of the threads, each with an object that lives as long as its thread.
+        # Tables of the threads, each with an object that is collected when its thread ends.
         self.tables: list[tuple[weakref.ref[Thread], Table]] = []
         # Sums of threads that have ended.
         self.gone: Table = {}
@@ -68,7 +68,6 @@ class Tallies:
     # ---- the thread's side ----
 
     def add(self, operation: int, ns: int, is_failed: bool) -> None:
-        """Counts a finished call."""
         try:
             row = self.local.table[operation]
         except (AttributeError, KeyError):

@@ -58,7 +58,6 @@ _context_of = BaseException.__dict__["__context__"].__get__
 
 
 def exception_text(thrown: BaseException) -> str:
-    """`class: message`, or `class (code)`."""
     try:
         return _exception_text(thrown)
     except Exception:  # a stack overflow, or a class with inconsistent attributes

@@ -1,6 +1,7 @@
 """TLS of the connection: the files of the settings, and a socket that encrypts. Imported only if `tls_ca` is set.
 
-It encrypts in memory, because gevent may replace the sockets of `ssl` while the sender's thread is not a greenlet.
+The socket encrypts in memory: gevent may replace the sockets of `ssl` by sockets that work only in greenlets, and the sender is a
+thread.
 Before: link. After: crates/server/src/tls.
 """
 

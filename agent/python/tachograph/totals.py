@@ -1,6 +1,6 @@
 """Counts of one session, written by the sender, read by the sampler.
 
-Before: reader, outbox, link. After: sampler, and link for PING.
+Before: reader, inbox, outbox, link. After: sampler, outage, and link for PING.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     ESCAPE, (what, ...)   see the constants
 
 The strand appends words, the sender removes words at the front. Each step is one operation of the interpreter, so no lock is
-needed. If the list is longer than `look`, the next call takes the slow path, which wakes the sender. If there is no room, the call is
-dropped with its callees, and they are counted. There is always room for exits, so recorded calls are properly nested.
+needed. If the list is longer than `look`, the next call takes the slow path, which wakes the sender. If the list is full, the
+call and its callees are dropped and counted. Exits are appended even to a full list, so recorded calls are properly nested.
 
 Before: recorder, whose wrappers append. After: reader, which gets the words from the sender.
 """
@@ -107,7 +107,7 @@ class Track:
         self.dropped = 0
         self.attributes_dropped = 0
         self.ended = False
-        # Set only for a thread's own track. The guard is collected when the thread has ended.
+        # Set only for a thread's own track.
         self.guard: Optional[weakref.ref[Guard]] = None
 
     # ---- calls ----
@@ -124,7 +124,7 @@ class Track:
         self.events.append((BEGIN, number, parent, threading.current_thread().name))
 
     def enter(self, operation: int) -> int:
-        """Begins a call; the caller has checked that there is room. Returns the number of the call."""
+        """Begins a call; the caller has checked that the list is not full. Returns the number of the call."""
         if self.open < 0:
             self.begin()
         self.open = self.calls = call = self.calls + 1
@@ -164,7 +164,7 @@ class Track:
         self.open = outer
 
     def attribute(self, call: int, key: str, value: Union[str, int]) -> None:
-        """Adds an attribute to an open call. Without room it is counted as dropped. No effect inside a dropped call."""
+        """Adds an attribute to an open call. Counts it as dropped if the list is full. No effect inside a dropped call."""
         if self.words is FULL:
             return
         if len(self.events) > self.home.look_full:
@@ -188,7 +188,7 @@ class Track:
     # ---- room ----
 
     def admit(self) -> bool:
-        """The slow path of an enter. Returns True if there is room."""
+        """The slow path of an enter. Returns True if the call can be recorded."""
         if self.words is FULL or self.calls >= CALLS_MAX:
             return False
         self.home.wake()
@@ -217,7 +217,7 @@ OFF.look = LOOK_OFF
 
 
 class Guard:
-    """Lives as long as its thread."""
+    """Kept by the local data of a thread, so it is collected when the thread ends."""
 
     __slots__ = ("__weakref__",)
 
@@ -229,7 +229,6 @@ ORIGINS: weakref.WeakKeyDictionary[threading.Thread, Context] = weakref.WeakKeyD
 
 
 def here() -> Track:
-    """The current track of this thread."""
     try:
         track = LOCAL.track
     except AttributeError:
@@ -271,8 +270,8 @@ def end_strand(track: Track) -> None:
 
 
 def retire(track: Track) -> None:
-    """Called when a call has ended before calls inside it. Their wrappers still write to this track when they return, so further
-    calls are recorded on a new track."""
+    """Called when a call has ended before calls inside it. The wrappers of these inner calls still write to this track, so
+    further calls are recorded on a new track."""
     fresh = Track(track.home)
     fresh.attached, fresh.origin, fresh.task = track.attached, track.origin, track.task
     if LOCAL.__dict__.get("track") is track:

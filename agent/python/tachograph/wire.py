@@ -1,7 +1,7 @@
 """Encoding of the protocol: frames, records and definitions as specified in docs/format/wire.md.
 
-Functions with the prefix `put_` append to a bytearray. Functions named after a frame of the agent return its body; `probes` reads
-the body of a frame of the server. The module has no state.
+Functions with the prefix `put_` append to a bytearray. Functions named after a frame or a record of the agent return its body;
+`probes` reads the body of a frame of the server. The module has no state.
 Before: reader (segments), inbox (samples, entries), dictionary, outbox (frames). After: link.
 """
 
@@ -68,7 +68,7 @@ def put_varint(out: bytearray, value: int) -> None:
 
 
 def zigzag(value: int) -> int:
-    """Maps a signed number to an unsigned one. The number is first taken modulo 2^64, as differences of times are."""
+    """Maps a signed number, taken modulo 2^64, to an unsigned number."""
     value &= MASK64
     return (value << 1 & MASK64) ^ (MASK64 if value >> 63 else 0)
 
@@ -388,8 +388,6 @@ def probes(body: Body) -> tuple[int, list[tuple[int, str]]]:
 
 
 class FrameReader:
-    """Splits bytes from the server into frames."""
-
     def __init__(self) -> None:
         self.pending = bytearray()
 

@@ -5,6 +5,6 @@ python3 -m unittest discover --quiet --start-directory tests --top-level-directo
 
 import signal
 
-# A shell that starts a command in the background lets it ignore SIGINT, and programs inherit that. Programs that the tests start
-# must receive SIGINT in any case. Therefore this process sets a handler, which becomes the default action in its children.
+# A command that a shell starts in the background ignores SIGINT, and so do its children. Programs that the tests start must
+# receive SIGINT. So this process sets a handler, which becomes the default action in its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,8 +10,6 @@ _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
 
 
 class Pair(NamedTuple):
-    """Files of a certificate and its key."""
-
     cert: str
     key: str
 

@@ -1,6 +1,6 @@
-"""Runs a piece of code in this process without a server, and decodes the frames that it records.
+"""Runs code in this process without a server, and decodes the recorded frames.
 
-Use `tree(run)`. It returns one line of text per call, indented below the caller. `!` follows a failed call, `~` follows a call
+`tree(run)` returns one line of text per call, indented below the caller. `!` follows a failed call, `~` follows a call
 without an end, `|` precedes a call that begins a segment.
 """
 

@@ -1,4 +1,4 @@
-"""Functions of many kinds with known results, for tests that change how the functions are called."""
+"""Functions of many kinds with known results, for tests that replace the code of the functions."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from typing import IO, Any, Callable, Optional
 ROOT = Path(__file__).resolve().parents[1]
 BINARY = Path(os.environ.get("TACHO") or ROOT / "../../target/release/tacho").resolve()
 
-# Events in the tests take milliseconds. After this time an event is considered missing.
+# Limit for events that normally take milliseconds.
 PATIENCE_S = 60.0
 
 
@@ -54,14 +54,14 @@ class Server:
     def __init__(self, *flags: str, context: Optional[ssl.SSLContext] = None) -> None:
         """`flags`: more flags of `tacho serve`. `context`: for the queries, if the server uses TLS."""
         if not BINARY.exists():
-            raise AssertionError(f"{BINARY} is missing: run `make build` in the repository's root, or set TACHO to another one")
+            raise AssertionError(f"{BINARY} is missing: run `make build` in the root, or set TACHO to another binary")
         self.flags = flags
         self.context = context
         self.name = "127.0.0.1"
         # The token of the queries.
         self.token = ""
         self.folder = tempfile.TemporaryDirectory()
-        # The system chooses the ports at the first start. Free ports that were searched for earlier could be in use by then.
+        # The system chooses the ports at the first start. A port that was free earlier could be in use by then.
         self.http = self.records = 0
         self.process: Optional[subprocess.Popen[bytes]] = None
 
@@ -121,7 +121,6 @@ class Server:
         return self.get("/api/traces", service=service, limit=10_000)["traces"]
 
     def counts(self, service: str) -> dict[str, int]:
-        """Calls by operation."""
         return {one["operation"]: one["count"] for one in self.get("/api/operations", service=service)["operations"]}
 
     def tree(self, trace_id: str, facts: tuple[str, ...] = ()) -> list[str]:
@@ -205,7 +204,6 @@ class ServerTest(unittest.TestCase):
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends the program of a failed test."""
     if process.returncode is None:
         process.kill()
         process.communicate()

@@ -184,7 +184,7 @@ class Calls(unittest.TestCase):
         names = [line.rpartition(".")[2] for line in tree(run)]
         self.assertEqual(names, ["__init__", "first"])
 
-    def test_recursion_without_end(self) -> None:
+    def test_calls_after_an_endless_recursion_are_recorded(self) -> None:
         @tachograph.record(name="endless")
         def endless() -> None:
             endless()
@@ -400,9 +400,7 @@ class Limits(unittest.TestCase):
 
         self.assertEqual(tree(run), ["|outer", "  lost!", "|f"])
 
-
-    def test_calls_without_an_exit_end_at_the_last_event_of_their_segment(self) -> None:
-        """Also if that event is in a part that was sent earlier."""
+    def test_calls_without_an_exit_end_at_the_last_event_of_their_segment_even_in_an_earlier_part(self) -> None:
         with Recording() as recording:
             own = track.here()
             own.enter(track.operation(1, "outer"))
@@ -478,10 +476,6 @@ class AnyProgram(unittest.TestCase):
                 body()
 
 
-if __name__ == "__main__":
-    unittest.main()
-
-
 # Code above a function, its body, and True if it inspects the frame of its caller, itself or through a function that it calls.
 LOOKS = [
     ("import warnings", "warnings.warn('x', DeprecationWarning, 2)", True),
@@ -516,3 +510,7 @@ class Frames(unittest.TestCase):
             module: dict[str, Any] = {}
             exec(f"{above}\ndef f(): {body}", module)
             self.assertEqual(recorder.looks_at_caller(module["f"]), expected, f"{above} | {body}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -123,23 +123,23 @@ class Children(ServerTest):
         self.assertEqual(said[1], said[0])
         return said[1], self.server.counts(self.service)
 
-    def test_subprocesses(self) -> None:
+    def test_subprocesses_are_recorded(self) -> None:
         folder = self.program(app=PARENT, child=CHILD, lib=LIB)
         _, counts = self.both(folder, "app.py")
         self.assertEqual(counts, {"lib.work": 3})
 
-    def test_subprocesses_with_their_own_sitecustomize(self) -> None:
+    def test_the_sitecustomize_of_the_program_runs_in_subprocesses(self) -> None:
         own = "import sys\nsys.own = 'own start'\nWHAT = 'own'\n"
         folder = self.program(app=PARENT, child=CHILD, lib=LIB, own__in__sitecustomize=own)
         said, counts = self.both(folder, "app.py", path=f"{folder}/own")
         self.assertIn("own start", said)
         self.assertEqual(counts, {"lib.work": 3})
 
-    def test_processes_that_are_spawned(self) -> None:
+    def test_spawned_processes_are_recorded(self) -> None:
         said, counts = self.both(self.program(app=SPAWN, lib=LIB), "app.py")
         self.assertEqual((said, counts), ("[7, 8, 9, 10]\n0\n", {"lib.work": 5}))
 
-    def test_the_server_of_django_that_restarts_itself(self) -> None:
+    def test_the_server_of_django_that_restarts_itself_is_recorded(self) -> None:
         folder = self.program(manage=MANAGE, shop_settings=SETTINGS, shop_urls=URLS)
         port = free_port()
         environment = {**self.environment(include="shop_urls"), "PYTHONPATH": f"{ROOT}:{packages()}"}

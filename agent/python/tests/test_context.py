@@ -82,7 +82,7 @@ class Traceparent(unittest.TestCase):
         ]:
             self.assertIsNone(parse_traceparent(header), header)
 
-    def test_names_the_innermost_call(self) -> None:
+    def test_the_header_names_the_innermost_call(self) -> None:
         with Recording() as recording:
             with tachograph.span("outer"), tachograph.span("inner") as inner:
                 told = parse_traceparent(tachograph.traceparent())
@@ -123,7 +123,7 @@ class Threads(unittest.TestCase):
             recording.sender.step()
             self.assertLess(len(recording.home.tracks), 3)
 
-    def test_a_thread_that_dies_inside_a_call(self) -> None:
+    def test_a_call_fails_if_its_thread_ends_inside_it(self) -> None:
         def die() -> None:
             track.here().enter(track.operation(1, "never"))
 
@@ -147,7 +147,7 @@ class Tasks(unittest.TestCase):
     def test_tasks_that_overlap_are_segments_of_their_own(self) -> None:
         self.check(both, "|both", "  wait", "    f", "  |wait", "    f", "  |wait", "    f", "  f")
 
-    def test_failures_and_cancelling(self) -> None:
+    def test_failed_and_cancelled_calls_have_their_exception(self) -> None:
         async def cancelled() -> None:
             task = asyncio.ensure_future(wait(10))
             await asyncio.sleep(0.001)
@@ -180,7 +180,7 @@ class Tasks(unittest.TestCase):
 
         self.check(consume, "|ticks", "  f", "|ticks", "  f", "|ticks")
 
-    def test_spans_in_tasks_that_are_not_recorded(self) -> None:
+    def test_a_span_in_a_task_that_is_not_recorded_is_a_segment(self) -> None:
         async def run() -> None:
             await asyncio.gather(unwatched("a"), unwatched("b"))
 
@@ -196,7 +196,7 @@ class Tasks(unittest.TestCase):
 
         self.check(run, "|outer", "  |inner", "    |f", "  |f")
 
-    def test_a_call_that_runs_the_loop(self) -> None:
+    def test_a_call_that_runs_the_loop_is_the_parent_of_its_tasks(self) -> None:
         @tachograph.record(name="main")
         def main() -> None:
             asyncio.run(both())
@@ -213,7 +213,7 @@ class Tasks(unittest.TestCase):
 
         self.check(sleeper, "|sleeper", "  |f")
 
-    def test_coroutines_stepped_by_hand(self) -> None:
+    def test_coroutines_stepped_by_hand_are_separate_segments(self) -> None:
         @types.coroutine
         def pause() -> Any:
             yield
@@ -236,7 +236,7 @@ class Tasks(unittest.TestCase):
 
         self.assertEqual(tree(run), ["|driver", "  |steps", "    f", "|steps", "  f", "|steps"])
 
-    def test_many_tasks(self) -> None:
+    def test_each_of_many_tasks_is_recorded(self) -> None:
         async def run() -> None:
             await asyncio.gather(*(both() for _ in range(200)))
 

@@ -102,14 +102,14 @@ class Shapes(unittest.TestCase):
         return "s3cret" in thrown.exception_text(kind("s3cret"))
 
     def test_drivers_are_recognised_by_pep_249(self) -> None:
-        # Detected by the class hierarchy alone, because there is no module of this name.
+        # By base classes: there is no module of this name.
         found = classes("gone.errors", Error="", DatabaseError="Error", DataError="DatabaseError", Own="DataError", Other="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], ["Error", "Other"])
-        # Detected by `apilevel` of the package, regardless of the names of its classes.
+        # By `apilevel` of the package, for any names of classes.
         self.put(module("leveldriver", apilevel="2.0", paramstyle="qmark"))
         found = classes("leveldriver.inner.pool", Error="", PoolTimeout="", DataError="Error")
         self.assertEqual([name for name, kind in found.items() if self.told(kind)], [])
-        # Detected by the other classes in its module, which has no `apilevel`.
+        # By the other classes in its module, which has no `apilevel`.
         names = {"Warning": "", "Error": "", "DatabaseError": "Error", "InterfaceError": "Error"}
         below = dict.fromkeys(("IntegrityError", "OperationalError", "ProgrammingError"), "DatabaseError")
         found = classes("_inner", **names, **below)

@@ -1,6 +1,5 @@
-"""The rule that decides an operation. Checks patterns and their order (vectors shared by the agents), compares the result of
-the search with that of a search over all rules, and checks the cost of the search. Also how a new list of rules is applied, and
-when the result is reported."""
+"""The last matching rule decides an operation (vectors shared by the agents). The search for this rule gives the same result as a
+search over all rules, and costs less. New rules are applied in slices, and the result is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class Decisions(unittest.TestCase):
                     seen += 1
         self.assertGreater(seen, 40, "the file has too few vectors")
 
-    def test_names_and_kinds(self) -> None:
+    def test_functions_match_by_name_and_other_operations_by_kind(self) -> None:
         for pattern, kind, name, module, expected in [
             ("shop.board", METHOD, "shop.board.Board.post", "shop.board", True),
             ("shop", METHOD, "shop.board.Board.post", "shop.board", False),

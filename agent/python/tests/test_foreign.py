@@ -344,7 +344,7 @@ class Foreign(ServerTest):
     def test_functions_of_a_script_are_recorded_through_references(self) -> None:
         self.check_script("app.py")
 
-    def test_functions_of_a_module_that_runs_as_main(self) -> None:
+    def test_functions_of_a_module_that_runs_as_main_are_recorded(self) -> None:
         self.check_script("-m", "app")
 
     def check_script(self, *program: str) -> None:

@@ -83,7 +83,7 @@ class Wsgi(unittest.TestCase):
     def check(self, application: Any, *lines: str, **environ: Any) -> None:
         self.assertEqual(tree(lambda: ask(tachograph.wsgi(application), **environ)), list(lines))
 
-    def test_requests(self) -> None:
+    def test_requests_are_recorded_with_their_status(self) -> None:
         head = "GET /ads/{id}"
         failed = "http.status=500 exception=KeyError: 'page'"
         for application, lines in [
@@ -96,7 +96,7 @@ class Wsgi(unittest.TestCase):
             with self.subTest(application.__name__):
                 self.check(application, *lines)
 
-    def test_attributes(self) -> None:
+    def test_path_method_and_request_id_are_recorded(self) -> None:
         self.check(
             whole,
             "|POST /größe http.path=/größe request.id=r1 http.status=200",
@@ -108,7 +108,7 @@ class Wsgi(unittest.TestCase):
         )
         self.check(whole, "|OTHER / http.path=/ http.status=200", "  work", path="/", REQUEST_METHOD="BREW")
 
-    def test_known_routes(self) -> None:
+    def test_the_route_function_of_the_program_names_requests(self) -> None:
         application = tachograph.wsgi(whole, route=lambda environ: environ["PATH_INFO"].replace("17", "<number>"))
         self.assertEqual(tree(lambda: ask(application))[0], "|GET /ads/<number> http.path=/ads/17 http.status=200")
         application = tachograph.wsgi(whole, route=lambda environ: environ["missing"])
@@ -129,7 +129,7 @@ class Wsgi(unittest.TestCase):
             ask(tachograph.wsgi(whole), HTTP_TRACEPARENT=f"00-{TRACE}-{SPAN}-01")
             self.assertEqual(recording.calls()[0].parent, int(SPAN, 16))
 
-    def test_streams_overlap(self) -> None:
+    def test_streamed_bodies_that_overlap_are_separate_traces(self) -> None:
         def run() -> None:
             def environ() -> dict[str, Any]:
                 one: dict[str, Any] = {}
@@ -224,7 +224,7 @@ class Asgi(unittest.TestCase):
 
         self.assertEqual(tree(lambda: asyncio.run(run())), list(lines))
 
-    def test_requests_that_overlap(self) -> None:
+    def test_requests_that_overlap_are_separate_traces(self) -> None:
         self.check(
             ["/ads/17", "/fails", "/busy"],
             "|GET /ads/{ad} http.path=/ads/17 http.route=/ads/{ad} http.status=200",
@@ -235,7 +235,7 @@ class Asgi(unittest.TestCase):
             "  work",
         )
 
-    def test_attributes(self) -> None:
+    def test_path_route_and_request_id_are_recorded(self) -> None:
         headers = [(b"X-Request-ID", b"r1"), (b"traceparent", f"00-{TRACE}-{SPAN}-01".encode())]
         facts = "http.path=/shop/ads request.id=r1 http.route=/ads/{ad} http.status=200"
         self.check(["/ads"], f"|GET /ads/{{ad}} {facts}", "  work", headers=headers, root_path="/shop")
@@ -307,7 +307,7 @@ class Client(unittest.TestCase):
         self.addCleanup(thread.join)
         self.addCleanup(self.server.shutdown)
 
-    def test_requests(self) -> None:
+    def test_requests_are_children_of_their_caller(self) -> None:
         def run() -> None:
             with tachograph.span("caller"):
                 urllib.request.urlopen(f"http://{self.address}/ads?secret=1").read()
@@ -326,7 +326,7 @@ class Client(unittest.TestCase):
             urllib.request.urlopen(request).read()
             self.assertEqual(self.heard[1]["HTTP_TRACEPARENT"], f"00-{TRACE}-{SPAN}-00", "the program's own header stays")
 
-    def test_a_closed_port(self) -> None:
+    def test_a_refused_connection_is_a_failed_request(self) -> None:
         def run() -> None:
             connection = http.client.HTTPConnection("127.0.0.1", 1)
             self.assertRaises(ConnectionError, connection.request, "GET", "/")
@@ -334,7 +334,7 @@ class Client(unittest.TestCase):
         lines = tree(run)
         self.assertRegex(lines[0], r"\|GET 127\.0\.0\.1:1! http\.path=/ exception=ConnectionRefusedError: ")
 
-    def test_requests_that_overlap_or_are_given_up(self) -> None:
+    def test_overlapping_requests_are_separate_and_abandoned_ones_fail(self) -> None:
         def run() -> None:
             a, b, c = (http.client.HTTPConnection(self.address) for _ in range(3))
             a.request("GET", "/a")
@@ -361,7 +361,7 @@ class Sqlite(unittest.TestCase):
     def check(self, run: Any, *lines: str) -> None:
         self.assertEqual(tree(run), ["|sqlite3.connect", *lines])
 
-    def test_statements(self) -> None:
+    def test_statements_and_fetches_are_recorded(self) -> None:
         def run() -> None:
             connection = sqlite3.connect(":memory:")
             cursor = connection.cursor()
@@ -425,7 +425,7 @@ class Sqlite(unittest.TestCase):
 
         self.assertIn("|select ?", tree(run))
 
-    def test_an_enormous_statement(self) -> None:
+    def test_an_enormous_statement_works_and_its_name_is_cut(self) -> None:
         def run() -> None:
             text = "select " + ", ".join(f"'{number}' as c{number}" for number in range(1_500)) + " -- " + "x" * 500_000
             self.assertEqual(len(sqlite3.connect(":memory:").execute(text).fetchone()), 1_500)

@@ -1,4 +1,4 @@
-"""The link follows the protocol, whatever the server sends. The tests script the server and step the link by hand."""
+"""The link follows the protocol for all answers of the server. The tests play the server and step the link by hand."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ class Conversations(LinkTest):
         self.assertGreaterEqual(self.link.due, before + pause_s)
         self.assertLessEqual(self.link.due, time.monotonic() + max(pause_s, 5))
 
-    def test_a_server_that_violates_the_protocol(self) -> None:
+    def test_a_server_that_violates_the_protocol_is_logged_with_the_reason(self) -> None:
         for answer, words in [
             (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not the agent port of a tacho server: it answers with HTTP; the port of"),
             (b"SSH-2.0-OpenSSH_9.9\r\n", "not the agent port of a tacho server: a frame claims"),
@@ -399,13 +399,13 @@ class Conversations(LinkTest):
                 self.until(lambda: self.said)
                 self.assertIn(words, self.said[0])
 
-    def test_a_silent_server(self) -> None:
+    def test_a_silent_server_is_logged(self) -> None:
         self.hears("HELLO")
         self.says(welcome(heartbeat_ms=100))
         self.until(lambda: self.said)
         self.assertIn("the server has not answered for 0.3 s", self.said[0])
 
-    def test_a_server_that_does_not_greet(self) -> None:
+    def test_a_server_that_does_not_greet_is_logged(self) -> None:
         with mock.patch.object(link, "_GREETING_S", 0.05):
             self.until(lambda: self.said)
         self.assertIn("no answer within 0.05 s", self.said[0])

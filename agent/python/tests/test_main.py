@@ -1,5 +1,5 @@
-"""A program under `python -m tachograph run` finds the same `__main__`, `sys.argv` and `sys.path` as without the agent, and ends
-in the same way. Each program runs with and without the agent."""
+"""A program under `python -m tachograph run` has the same `__main__`, `sys.argv` and `sys.path` as without the agent, and ends in
+the same way."""
 
 from __future__ import annotations
 

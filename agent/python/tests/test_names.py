@@ -192,7 +192,7 @@ class Patterns(unittest.TestCase):
         for text in ["", "@", "@shop.watched", "shop.", ".shop", "a...b", "a b", "a/b/*", "a.b(int)"]:
             self.assertRaises(ValueError, Pattern, text)
 
-    def test_modules_with_selected_functions(self) -> None:
+    def test_modules_that_may_have_selected_functions_are_known(self) -> None:
         for include, exclude, module, expected in [
             ("shop.*", "", "shop", True),
             ("shop.*", "", "shop.board", True),

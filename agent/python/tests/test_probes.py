@@ -111,7 +111,6 @@ class Probes(ServerTest):
         return end
 
     def recorded(self) -> list[str]:
-        """Operations that are recorded now."""
         before = self.server.counts(self.service)
         time.sleep(0.3)
         after = self.server.counts(self.service)

@@ -104,7 +104,7 @@ class Calls(RulesTest):
             self.assertEqual(recording.tree(), tree, rules)
             self.assertEqual(self.counts(), counts, rules)
 
-    def test_functions(self) -> None:
+    def test_rules_apply_to_functions(self) -> None:
         def run() -> list[Any]:
             found: list[Any] = [add(3, b=4)]
             try:
@@ -128,7 +128,7 @@ class Calls(RulesTest):
         ]:
             self.check(run, rules, expected, tree, counts)
 
-    def test_generators(self) -> None:
+    def test_rules_apply_to_generators(self) -> None:
         def run() -> list[Any]:
             generator = steps(2)
             found: list[Any] = [next(generator), generator.send("sent"), next(generator)]
@@ -148,7 +148,7 @@ class Calls(RulesTest):
         ]:
             self.check(run, rules, expected, tree, counts)
 
-    def test_coroutines(self) -> None:
+    def test_rules_apply_to_coroutines(self) -> None:
         def run() -> list[Any]:
             async def main() -> list[Any]:
                 found = [await later(2), [item async for item in walk(2)]]
@@ -169,7 +169,7 @@ class Calls(RulesTest):
         ]:
             self.check(run, rules, expected, tree, counts)
 
-    def test_spans(self) -> None:
+    def test_rules_apply_to_spans(self) -> None:
         def run() -> None:
             with contextlib.suppress(KeyError), tachograph.span("rules.block") as block:
                 block.attribute("a", 1)
@@ -185,7 +185,7 @@ class Calls(RulesTest):
         ]:
             self.check(run, rules, None, tree, counts)
 
-    def test_statements(self) -> None:
+    def test_rules_apply_to_statements(self) -> None:
         def run() -> list[Any]:
             with tachograph.span("rules.block"), contextlib.closing(sqlite3.connect(":memory:")) as connection:
                 return connection.execute("select 17").fetchall()
@@ -198,7 +198,7 @@ class Calls(RulesTest):
         ]:
             self.check(run, rules, [(17,)], tree, counts)
 
-    def test_requests(self) -> None:
+    def test_rules_apply_to_requests(self) -> None:
         caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
         def application(_environ: Any, start: Any) -> list[bytes]:
@@ -248,8 +248,6 @@ def cached(): return 6
 
 
 class Functions(RulesTest):
-    """Functions changed at run time."""
-
     def setUp(self) -> None:
         super().setUp()
         folder = tempfile.TemporaryDirectory()

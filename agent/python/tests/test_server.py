@@ -53,7 +53,7 @@ tachograph.entry("app_log", "größe 漢")
 
 
 class Programs(ServerTest):
-    def test_traces_operations_samples_entries(self) -> None:
+    def test_traces_operations_samples_and_entries_arrive(self) -> None:
         _, err = self.run_program(TRACED)
         self.assertEqual(err, "", "the log must be empty if there was no error")
         name = self.service
@@ -65,7 +65,7 @@ class Programs(ServerTest):
         found = self.server.get("/api/v1/entries", **{"match[]": f'app_log{{service="{name}"}}'})["data"]
         self.assertEqual([one["text"] for one in found["entries"]], ["größe 漢"])
 
-    def test_samples_of_the_process_and_of_the_agent(self) -> None:
+    def test_samples_of_the_process_and_of_the_agent_arrive(self) -> None:
         source = "import tachograph, sys, gc\ntachograph.start()\nwith tachograph.span('s'): gc.collect()\nsys.stdin.readline()\n"
         process = (("service", self.service),)
         program = self.launch(source, sample_interval="200ms")
@@ -121,7 +121,7 @@ class Programs(ServerTest):
                     found = self.server.get("/api/v1/entries", **{"match[]": f'app_log{{service="{service}"}}'})["data"]
                     self.assertEqual([one["text"] for one in found["entries"]], ["bye"], service)
 
-    def test_a_program_without_references_to_the_agent(self) -> None:
+    def test_a_program_without_references_to_the_agent_is_recorded(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "shop").mkdir()
             (Path(folder) / "shop" / "__init__.py").write_text("def opening(): pass\n")
@@ -180,7 +180,7 @@ if sys.argv[2] == "forks": os._exit(0)
             self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
             self.assertEqual(log.read_text().count("selected no function"), 1, log.read_text())
 
-    def test_functions_of_the_script_itself(self) -> None:
+    def test_functions_of_the_script_itself_are_recorded(self) -> None:
         source = """# -*- coding: latin-1 -*-
 import functools, inspect
 @functools.lru_cache
@@ -193,18 +193,18 @@ class Board:
     @staticmethod
     def fixed(): return 2
     def __len__(self): return 3
-    def left_out(self): pass
+    def skipped(self): pass
 async def later(): pass
 def fails(): raise KeyError
 if __name__ == "__main__":
     import asyncio, pickle
-    board = Board(); board.size; board.size = 2; board.fixed(); len(board); board.left_out(); cached(1); cached(1)
+    board = Board(); board.size; board.size = 2; board.fixed(); len(board); board.skipped(); cached(1); cached(1)
     asyncio.run(later())
     assert pickle.loads(pickle.dumps(fails)) is fails
     try: fails()
     except KeyError as e: assert e.__traceback__.tb_next.tb_next.tb_lineno == 15, e.__traceback__.tb_next.tb_next.tb_lineno
 """
-        self.run_program(source, "-m", "tachograph", "run", include="app.*", exclude="app.Board.left_out")
+        self.run_program(source, "-m", "tachograph", "run", include="app.*", exclude="app.Board.skipped")
         names = {"Board.size": 2, "Board.fixed": 1, "cached": 1, "later": 1, "fails": 1}
         self.assertEqual(self.server.counts(self.service), {f"app.{name}": count for name, count in names.items()})
 
@@ -220,7 +220,7 @@ if __name__ == "__main__":
         self.assertEqual(int(lines[-1].split()[0]) + calls, 100_000)
         self.assertTrue(lines[-1].endswith("(include, exclude), or raise buffer, strands_max or queue"), lines)
 
-    def test_run_a_module_with_arguments(self) -> None:
+    def test_a_module_runs_with_its_arguments_and_its_status(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "tool.py").write_text("import sys\nprint(sys.argv[1:])\nsys.exit(3)\n")
             command = [sys.executable, "-m", "tachograph", "run", "-m", "tool", "--a", "b"]
@@ -266,7 +266,7 @@ print("done")
         kinds = self.server.get("/api/v1/status/cardinality")["data"]["series"]
         self.assertGreaterEqual(kinds["execution"], 3, "each process must have an instance of its own")
 
-    def test_two_processes_in_one_trace(self) -> None:
+    def test_a_trace_spans_two_processes(self) -> None:
         answering = self.launch(
             """
 import sys, tachograph
@@ -371,9 +371,9 @@ for _ in range(1000): f()
         source = "import tachograph, threading\nprint(tachograph.start(), threading.active_count())\n"
         out, err = self.run_program(source, enabled="false")
         self.assertEqual(out, "False 1\n")
-        self.assertIn("switched off by the setting enabled", err)
+        self.assertIn("switched off: the setting enabled is false", err)
 
-    def test_a_daemon_thread_at_work_when_the_program_ends(self) -> None:
+    def test_a_daemon_thread_at_work_does_not_disturb_the_end_of_the_program(self) -> None:
         out, err = self.run_program(
             """
 import tachograph, threading, time
@@ -399,7 +399,6 @@ print("end")
 
 class Restarts(ServerTest):
     def test_no_record_is_lost_or_stored_twice_when_the_server_is_killed(self) -> None:
-        """The program makes calls while the server is killed three times. Each call must be stored once."""
         program = self.launch(
             """
 import sys, tachograph, threading, time

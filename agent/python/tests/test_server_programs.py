@@ -1,5 +1,5 @@
-"""Real servers and other programs, many with several processes. Each call is recorded once, in whichever process it runs, and the
-programs end as without the agent."""
+"""Each call of real servers and other programs is recorded once, in any of their processes. The programs end as without the
+agent."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Connections(TlsTest):
 
 
 class Refusals(TlsTest):
-    def test_servers_that_are_not_trusted(self) -> None:
+    def test_nothing_is_sent_to_servers_that_are_not_trusted(self) -> None:
         for authority in (self.other.file, "system"):
             with self.subTest(authority=authority):
                 self.fails(self.secured, "no authority of tls_ca has signed the server's certificate", tls_ca=authority)
@@ -218,7 +218,7 @@ class Refusals(TlsTest):
                 with self.subTest(source, authority=authority):
                     self.fails(self.secured, "no authority of tls_ca has signed", source=source, tls_ca=authority)
 
-    def test_values_that_are_not_paths(self) -> None:
+    def test_values_that_are_not_paths_do_not_disable_tls(self) -> None:
         """The server has no TLS, so that an unencrypted connection would succeed."""
         for value, expected in [
             ("None", "tls_ca=.*<NoneType>: no such file"),
@@ -232,11 +232,11 @@ class Refusals(TlsTest):
     def test_the_name_in_the_certificate_must_be_that_of_the_setting(self) -> None:
         named = self.serve(self.ours.sign("named", "DNS:localhost"), name="localhost")
         self.fails(named, "the server's certificate is not for 127.0.0.1", tls_ca=self.ours.file)
-        # `localhost` may also have an address without a listener. Then the log has a failed attempt, so it is not checked.
+        # The log is not checked: `localhost` may also have an address without a listener, and then the log has a failed attempt.
         self.run_program(CALLS, server=f"localhost:{named.records}", service="by name", tls_ca=self.ours.file)
         self.assertEqual(named.counts("by name"), {"outer": 1})
 
-    def test_servers_that_require_a_client_certificate(self) -> None:
+    def test_a_required_client_certificate_is_named_in_the_log(self) -> None:
         for expected, pair in [
             ("the server requires a client certificate: set tls_client_cert and tls_client_key", None),
             ("the server refuses the certificate in tls_client_cert", self.foreign),
@@ -245,13 +245,13 @@ class Refusals(TlsTest):
                 shown = {"tls_client_cert": pair.cert, "tls_client_key": pair.key} if pair else {}
                 self.fails(self.strict, expected, tls_ca=self.ours.file, **shown)
 
-    def test_a_server_without_tls(self) -> None:
+    def test_nothing_is_sent_to_a_server_without_tls(self) -> None:
         self.fails(self.server, "the server does not use TLS, but tls_ca is set", tls_ca=self.ours.file)
 
-    def test_an_agent_without_tls_on_a_port_with_tls(self) -> None:
+    def test_an_agent_without_tls_logs_that_the_server_requires_tls(self) -> None:
         self.fails(self.secured, r"the server requires TLS: set tls_ca \(error 11\)")
 
-    def test_files_that_cannot_be_used(self) -> None:
+    def test_files_that_cannot_be_used_are_named_in_the_log(self) -> None:
         """The server has no TLS, so that an unencrypted connection would succeed."""
         missing, text = self.file("x") + ".missing", self.file("text", "no PEM")
         fifo = str(Path(self.folder(), "fifo"))
@@ -277,7 +277,7 @@ class Refusals(TlsTest):
                 settings = {name: path for name, path in given.items() if path}
                 self.fails(self.server, f"{setting}={re.escape(settings[setting])}: {why}", **settings)
 
-    def test_settings_without_each_other(self) -> None:
+    def test_settings_that_need_another_setting_are_logged(self) -> None:
         cert, key = {"tls_client_cert": self.client.cert}, {"tls_client_key": self.client.key}
         self.fails(self.server, "tls_client_cert is set without tls_client_key", tls_ca=self.ours.file, **cert)
         self.fails(self.server, "tls_client_key is set without tls_client_cert", tls_ca=self.ours.file, **key)

@@ -88,7 +88,7 @@ class Values(unittest.TestCase):
         for one in (settings, settings.token, token, vars(token)):
             self.assertNotIn("5eC", f"{one!r} {one}")
 
-    def test_loopback_addresses(self) -> None:
+    def test_only_loopback_addresses_are_addresses_of_this_machine(self) -> None:
         for address, is_local in [
             ("127.0.0.1", True),
             ("127.9.9.9", True),

@@ -131,7 +131,6 @@ ATTRIBUTES = {
 
 
 def decode(name: str, data: bytes) -> Case:
-    """The keys of a server's frame."""
     reader = wire.FrameReader()
     for at in range(len(data)):
         assert reader.next() is None, f"a frame was complete after {at} of {len(data)} bytes"

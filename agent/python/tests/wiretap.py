@@ -1,5 +1,5 @@
-"""A proxy between a program and the server. It stores the bytes that the program sends. It can close the first
-connection at once, or never answer it."""
+"""A proxy between a program and the server. It stores the bytes that the program sends. It can close the first connection at
+once, or leave it without an answer."""
 
 from __future__ import annotations
 

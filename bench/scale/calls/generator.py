@@ -35,7 +35,7 @@ class Calls:
         return [str(BINARY)] + [f"{name}={number}" for name, number in zip(names, numbers)]
 
     def send(self, port: int) -> dict:
-        """Sends the calls to a server with the native protocol. Returns what was generated."""
+        """Sends the calls with the native protocol. Returns the generator's figures."""
         return json.loads(run([*self._command(), "--records", f"127.0.0.1:{port}"]))
 
     def slices(self) -> Iterator[bytes]:

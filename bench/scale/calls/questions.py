@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from .generator import SECOND_NS, Calls
 
 SERVICE, OPERATION = "web", "GET /web/items/{id}"
-"""An operation with many calls, whatever the seed: traces begin there."""
+"""An operation with many calls under any seed, because traces begin there."""
 OF_OPERATION = f"service = '{SERVICE}' AND operation = '{OPERATION.replace('{', '{{').replace('}', '}}')}'"
 LIMIT = 50
 MINUTES_17 = 17 * 60
@@ -17,8 +17,8 @@ MINUTES_17 = 17 * 60
 
 @dataclass(frozen=True)
 class Question:
-    """`sql` is for all peers: `{spans}` is the table, `{p99}` a quantile. `ours` is the path of Tachograph's API, None if it
-    does not offer the question."""
+    """`sql` is for all peers: `{spans}` is the table, `{p99}` a quantile. `ours` is the path of Tachograph's API,
+    None if the API does not offer the question."""
 
     name: str
     limit_ms: float
@@ -117,5 +117,5 @@ def _sum(column: int) -> Callable[[list], object]:
 
 
 def _nothing(_answer: object) -> float:
-    """No comparison: nan is skipped."""
+    """Nan is not compared."""
     return nan

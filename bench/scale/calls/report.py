@@ -51,7 +51,7 @@ def _questions(work: dict) -> str:
 
 
 def verdicts(work: dict) -> list[Verdict]:
-    """The results for all aims that this work measures. Empty without Tachograph."""
+    """For all aims that this work measures. Empty without Tachograph."""
     loads = {name: load for name, load in work["loads"].items() if name != BEFORE}
     if OURS not in loads:
         return []
@@ -69,7 +69,7 @@ def verdicts(work: dict) -> list[Verdict]:
 def _question(name: str, asked: dict) -> list[Verdict]:
     costs = {system: cost for system, cost in asked["costs"].items() if system != BEFORE}
     if OURS not in costs:
-        # Not offered, or failed: the aim is missed.
+        # Not offered, or failed.
         return [Verdict(f"{name}, wall ms", nan, asked["limit_ms"], nan, "none")]
     wall = {system: cost["wall_ms"] for system, cost in costs.items()}
     cpu = {system: cost["cpu_ms"] for system, cost in costs.items()}

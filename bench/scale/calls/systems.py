@@ -40,7 +40,7 @@ COLUMNS = {
 
 @dataclass
 class Asked:
-    """The cost of one answer in seconds and bytes. `value` is compared with those of the other systems."""
+    """The cost of one answer in seconds and bytes. `value` is compared with the values of other systems."""
 
     wall: float
     cpu: float
@@ -49,7 +49,7 @@ class Asked:
 
 
 class CallSystem(ABC):
-    """A system that takes calls."""
+    """A system in the work `calls`."""
 
     name: str
     title: str
@@ -73,7 +73,7 @@ class CallSystem(ABC):
 
 
 class TachoCalls(CallSystem):
-    """A Tachograph server. The calls reach it as those of agents do."""
+    """A Tachograph server, which gets the calls as agents send them."""
 
     name, title = Tacho.name, Tacho.title
     kind = Tacho
@@ -86,7 +86,8 @@ class TachoCalls(CallSystem):
         self._system.start()
 
     def load(self, calls: Calls) -> tuple[float, float, dict]:
-        """Processor time of the server until all is merged, wall time until all is acknowledged, and what was generated."""
+        """Processor time of the server until all is merged, wall time until all is acknowledged, and the generator's
+        figures."""
         began = time.monotonic()
         generated = calls.send(self._system.records_port)
         wall = time.monotonic() - began
@@ -119,7 +120,7 @@ class TachoCallsBefore(TachoCalls):
 
 
 class Peer(CallSystem):
-    """A system in a Python package. It runs in a process of its own."""
+    """A system in a Python package, in its own process."""
 
     quantile: str
     """Expression for a quantile of the durations; `{}` stands for its share, such as 0.99."""
@@ -132,7 +133,7 @@ class Peer(CallSystem):
 
     @classmethod
     def install(cls, cache: Path) -> str:
-        """Installs the packages of all peers. Returns the version of this one."""
+        """Installs the packages of all peers. Returns the version of this peer."""
         if not BINARY.exists():
             raise FileNotFoundError(f"{BINARY} is missing; make bench-scale builds it")
         python(cache, ENVIRONMENT, PACKAGES)

@@ -1,5 +1,5 @@
-"""The order of the work `calls`. Tachograph gets all calls with the native protocol. Then the peers get the same calls, slice by
-slice. Each question is asked several times, of the systems in turn."""
+"""The order of the work `calls`. Tachograph gets all calls with the native protocol. Then the peers get the same
+calls, slice by slice. Then each question is asked several times, of the systems alternately."""
 
 import shutil
 import time
@@ -21,7 +21,7 @@ FAILURES = (OSError, HttpError, RuntimeError, ValueError, KeyError)
 
 
 class CallsWork:
-    """One set of calls that is written to all systems."""
+    """Writes one set of calls to all systems."""
 
     def __init__(self, cache: Path, folder: Path, names: list[str], count: int, seed: int):
         # All calls are in the past.

@@ -1,4 +1,4 @@
-"""Runs the statements of a peer in a process of its own, inside the peer's environment. Not imported by the benchmark.
+"""Runs the statements of a peer in its own process, inside the peer's environment. Not imported by the benchmark.
 
 Each line of stdin is a statement, as a JSON text. Each line of stdout is its answer: rows or a failure, wall and processor time,
 peak memory.

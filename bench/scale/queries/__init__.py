@@ -1,4 +1,5 @@
-"""The work `queries`: questions that repeat or slide, a question on all cores and on one, and a light one beside heavy ones."""
+"""The work `queries`: repeated and sliding questions, a question on all cores and on one, and a light question beside
+heavy ones."""
 
 from .report import report, verdicts
 from .work import run

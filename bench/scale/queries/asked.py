@@ -28,8 +28,8 @@ def heavy(system: PromQL) -> Grouped:
 
 
 def heavy_request(system: PromQL, hosts: int | None = None, hours: int | None = None) -> Request:
-    """One expression over all fields. Both systems can share its series among the cores, unlike an expression with a
-    `label_replace` for each field. `hosts`, `hours`: if given, only the first hosts or hours."""
+    """One expression over all fields, or only over the first `hosts` or `hours`. Both systems can share its series
+    among the cores, unlike an expression with a `label_replace` for each field."""
     question = heavy(system)
     names = "|".join(f"{system.dataset.measurement}_{field}" for field in question.fields)
     selected = f'__name__=~"{names}"'
@@ -59,5 +59,5 @@ def panels(system: PromQL) -> list[Request]:
 
 
 def uses_cache(system: System, uses: bool) -> None:
-    """Sets whether the system may answer from its cache. Before the first call of this function, it may not."""
+    """Sets whether the system may answer from its cache. Initially it may not."""
     system.extra_parameters = {} if uses else type(system).extra_parameters

@@ -1,4 +1,4 @@
-"""Measures times of requests. All times are in milliseconds. Wall times include the client, processor times do not."""
+"""Measures times of requests, in milliseconds. Only wall times include the client."""
 
 import threading
 import time
@@ -22,8 +22,8 @@ BROWSER_CONNECTIONS = 6
 
 @dataclass
 class Repeated:
-    """Median wall times and mean processor times of `single-groupby-5-8-1`: computed, asked again, and
-    with a range that is a minute later each time."""
+    """Median wall times and mean processor times of `single-groupby-5-8-1`: computed, asked again, and sliding by a
+    minute."""
 
     computed_ms: float
     computed_cpu_ms: float
@@ -88,7 +88,8 @@ def _send_all(system: PromQL, requests: list[Request]) -> None:
 
 
 def light_p99_ms(system: PromQL, heavy_clients: int) -> float:
-    """99th percentile of the times of the light question, computed without a cache, while clients repeat the heavy one."""
+    """99th percentile of the times of the light question, computed without a cache, while clients repeat the heavy
+    question."""
     ended, failures = threading.Event(), []
 
     def repeat() -> None:

@@ -34,7 +34,7 @@ OTHER_COLUMNS = (
 
 
 def verdicts(queries: dict) -> list[Verdict]:
-    """The results for the aims of this work; those of two cores only on a machine with two cores. Empty without Tachograph."""
+    """The aims of two cores are only measured on a machine with two cores. Empty without Tachograph."""
     systems = {name: figures for name, figures in queries["systems"].items() if name != BEFORE}
     if OURS not in systems:
         return []
@@ -65,7 +65,7 @@ def verdicts(queries: dict) -> list[Verdict]:
     if ours["cores"] == 2:
         aim = "double-groupby-all, time on two cores / on one core"
         found.append(compare(aim, ratio("heavy_ms", "heavy_one_core_ms"), limit=CORES_RATIO_MAX))
-        # The rate on one core divided by that on two cores, not the other way round: in all verdicts, less is better.
+        # In all verdicts less is better, so the rate on one core is divided by the rate on two cores.
         aim = f"writing on one core / on two cores, values/s (at least {WRITE_RATIO_MIN} times on two)"
         found.append(compare(aim, ratio("values_per_second_one_core", "values_per_second"), limit=1 / WRITE_RATIO_MIN))
     return found

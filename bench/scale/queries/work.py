@@ -21,7 +21,7 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(hosts: int, seed: int, cache: Path, folder: Path, kinds: list[type[System]]) -> dict:
-    """The figures of each system. Prometheus takes no part: it has no line protocol and no cache."""
+    """Without Prometheus, which has no line protocol and no cache."""
     dataset = devops(hosts, HOURS, seed)
     print(f"queries: {dataset.title}", flush=True)
     costs, failed = {}, {}
@@ -66,8 +66,7 @@ def _values_per_second(system: PromQL) -> float:
 
 
 def on_one_core(start: Callable[[], None]) -> None:
-    """Calls `start`, and limits the processes that it starts to one core: they inherit the cores of this process. The clients
-    keep all cores."""
+    """Calls `start`, whose processes inherit one core from this process. The clients keep all cores."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:

@@ -1,4 +1,4 @@
-"""Tests that the work `calls` states each aim with its figure, and that its statements are complete."""
+"""Tests that the report of the work `calls` has a figure for each aim, and that its SQL statements are complete."""
 
 from math import isnan
 from unittest import TestCase
@@ -45,7 +45,7 @@ class CallsReport(TestCase):
         self.assertFalse(found["graph, wall ms, beside peers"].reached)
         self.assertFalse(found["graph, peak MB"].reached)
 
-    def test_a_question_that_is_not_offered_or_answered_wrongly_misses_its_aims(self):
+    def test_a_question_that_is_answered_wrongly_or_not_offered_misses_its_aims(self):
         found = verdicts(work({"p99": asked(None, 5), "graph": asked(1, 5, wrong=True)}))
         of_questions = [verdict for verdict in found if not verdict.aim.startswith(("bytes", "load"))]
         self.assertEqual([verdict.reached for verdict in of_questions], [False] * 5)

@@ -12,7 +12,7 @@ class TestCurves(TestCase):
             points = [(size, 3.0 * size**power) for size in (1, 2, 8, 50)]
             self.assertAlmostEqual(exponent(points), power)
 
-    def test_costs_below_one_tick_are_left_out(self) -> None:
+    def test_costs_below_one_tick_are_omitted(self) -> None:
         self.assertAlmostEqual(exponent([(1, 0.0), (2, 2.0), (4, 4.0)]), 1.0)
         self.assertTrue(isnan(exponent([(1, 0.0), (2, 2.0)])))
 

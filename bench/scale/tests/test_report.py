@@ -21,7 +21,7 @@ COST = {
 
 
 def cost(cpu: list[float], resident: int, ready: float = 0.4, stall: float = 0.1, faults: tuple[str, ...] = ()) -> dict:
-    """A system that took `cpu` microseconds per sample in each round."""
+    """`cpu` is in us per sample, by round."""
     at = [sum(cpu[:nth]) * SERIES / 1e6 for nth in range(len(cpu) + 1)]
     rounds = [
         {

@@ -1,1 +1,1 @@
-"""The stored values. There is one module per kind of data; each returns a `Dataset`."""
+"""The stored values: one module per kind of data."""

@@ -1,8 +1,8 @@
 """Data of `--work a`: the load of a fleet, similar to TSBS cpu-only.
 
 Hosts report ten percentages every ten seconds. A percentage is a random walk with steps from normal(0, 1), limited to
-0..100. It is written as a whole number, so its differences carry about 2.1 bits. The load has the shape of TSBS, but
-it comes from another generator.
+0..100. Percentages are written as whole numbers, so their differences have an entropy of about 2.1 bits. The load has
+the shape of TSBS, but comes from another generator.
 """
 
 from array import array

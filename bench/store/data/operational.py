@@ -106,7 +106,7 @@ def _load(random: Random, count: int) -> array:
 
 
 def _disk_percent(random: Random, count: int) -> array:
-    """A level that rises slowly and falls back to its first value once a week. It is a quotient of doubles with all digits,
+    """A level that rises slowly and falls back to its first value once a week: a quotient of doubles with all digits,
     as many exporters write."""
     used, capacity, values = 4.1e11, 9.6e11, array("d")
     for index in range(count):
@@ -116,7 +116,7 @@ def _disk_percent(random: Random, count: int) -> array:
 
 
 def _limit(_random: Random, count: int) -> array:
-    """A constant, like many published series."""
+    """Constant, like many published series."""
     return array("q", [65_536]) * count
 
 

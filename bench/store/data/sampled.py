@@ -1,6 +1,6 @@
 """Data of `--work b`: series of this machine, read from /proc ten times a second during preparation.
 
-The series are real but short, and a machine that runs benchmarks is not typical. Tables call them *sampled here*.
+The series are short, and a machine that runs benchmarks is not typical. Tables call them *sampled here*.
 """
 
 import json
@@ -54,8 +54,8 @@ def _record(seconds: int) -> dict:
 
 
 def _read() -> Iterator[tuple[tuple[str, str], float]]:
-    """((source, field), number) for each value that was read. Names are those of /proc; load averages are load1, load5
-    and load15, other values without a name f0, f1, ..."""
+    """((source, field), number) for each value. Names are those of /proc; load averages are load1, load5 and load15,
+    other values without a name f0, f1, ..."""
     for line in _lines("meminfo"):
         name, number, *_ = line.replace("(", "_").replace(")", "").replace(":", "").split()
         yield ("meminfo", name), int(number)

@@ -1,1 +1,1 @@
-"""Encodes a dataset for the protocols. There is one module per protocol; each yields the bodies of requests."""
+"""Encodes a dataset as bodies of requests: one module per protocol."""

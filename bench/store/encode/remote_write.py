@@ -1,4 +1,4 @@
-"""Prometheus remote write 1.0: protobuf in a snappy block, both written by hand.
+"""Prometheus remote write 1.0: protobuf in a snappy block.
 
 ```
 WriteRequest { repeated TimeSeries timeseries = 1 }
@@ -65,7 +65,7 @@ def _message(number: int, payload: bytes) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Writes a number in base 128, least significant digits first. `number` must not be negative."""
+    """LEB128. `number` must not be negative."""
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)

@@ -1,5 +1,4 @@
-"""The measured systems. Each has a module that defines how to start, load, settle and query it, and how to parse its
-responses. The modules share `base.py` and `promql.py`.
+"""The measured systems, one module for each. The modules share `base.py` and `promql.py`.
 
 To add a system, add a module, import its class here and add the class to `SYSTEMS`.
 """

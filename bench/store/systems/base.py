@@ -1,4 +1,4 @@
-"""The interface of all systems. The adapters implement it."""
+"""The interface of all systems."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class NotOffered(Exception):
 
 
 class System(ABC):
-    """One server with its own data directory. It may be started and stopped repeatedly; the data stays."""
+    """One server with its own data directory, which may be started and stopped repeatedly."""
 
     name: str
     title: str
@@ -61,11 +61,11 @@ class System(ABC):
 
     @abstractmethod
     def data(self) -> list[Path]:
-        """The directories whose bytes are counted. Caches that may be lost are not included."""
+        """The directories whose bytes are counted, without caches that may be lost."""
 
     @abstractmethod
     def request(self, question: Question) -> Request:
-        """The query in the language of the system. Raises NotOffered."""
+        """Raises NotOffered if the language of the system cannot express the query."""
 
     @abstractmethod
     def answer(self, question: Question, body: bytes) -> Answer:
@@ -83,20 +83,20 @@ class System(ABC):
         return f"{self.dataset.name}/lines"
 
     def write(self, client: Client, body: bytes) -> None:
-        """Sends one write request and waits for the response."""
+        """Waits for the response."""
         client.send(self.write_request(body))
 
     def write_request(self, body: bytes) -> Request:
         return Request("POST", "/write", body)
 
     def prepare(self) -> None:
-        """Before the first write, takes the steps that cannot be part of the configuration."""
+        """The steps before the first write that cannot be part of the configuration."""
 
     def finish_writes(self) -> None:
         """Waits until the system has processed all writes, if its protocol has no responses."""
 
     def quantiles_are_ranks(self) -> bool:
-        """Whether quantiles are nearest ranks or approximations. Otherwise they are interpolated exactly."""
+        """Whether quantiles are nearest ranks or approximations, instead of exact interpolations."""
         return False
 
     def start(self) -> None:
@@ -108,7 +108,7 @@ class System(ABC):
         self.server.stop()
 
     def kill(self) -> None:
-        """Ends the system as a crash does."""
+        """Simulates a crash."""
         self.server.kill()
 
     def restart(self) -> None:

@@ -1,8 +1,8 @@
 """Graphite from PyPI. carbon receives and writes data, whisper is the file format, graphite-web serves queries.
 
-The files of whisper are rings of fixed slots that end at the current time. Therefore times are shifted by whole days, so
-that they end at most a day before now, and shifted back in responses. Data without a constant step does not fit into
-slots and is not written.
+The files of whisper are rings of fixed slots that end at the current time. Therefore times are shifted by whole days,
+so that they end at most a day before now, and shifted back in responses. Data without a constant step is not written,
+because it does not fit into slots.
 """
 
 import json

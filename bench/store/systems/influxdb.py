@@ -1,4 +1,4 @@
-"""InfluxDB 1.x from Debian, with the index that it recommends for many series (tsi1)."""
+"""InfluxDB 1.x from Debian, with the recommended index for many series (tsi1)."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Prometheus from Debian. Data is written by remote write, which an option of Prometheus enables."""
+"""Prometheus from Debian, written by remote write, which an option enables."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -24,7 +24,7 @@ class PromQL(System):
     raw_by_export = False
     """Whether raw ranges are queried with `/api/v1/export`, which returns columns."""
     keeps_names = False
-    """Whether maxima over time keep the name of the metric. If they do, one expression is enough for several metrics."""
+    """Whether maxima over time keep the name of the metric, so that one expression is enough for several metrics."""
 
     def request(self, question: Question) -> Request:
         match question:
@@ -139,7 +139,7 @@ _INNER = {"max": "max_over_time", "mean": "avg_over_time"}
 
 
 def _exported(body: bytes) -> RangeAnswer:
-    """Reads JSON lines. Each line has a column of times and a column of values."""
+    """Each line of JSON has a column of times and a column of values."""
     times, values = [], []
     for block in map(json.loads, body.splitlines()):
         times += block["timestamps"]

@@ -63,7 +63,7 @@ class Tacho(PromQL):
 
 
 class TachoBefore(Tacho):
-    """An earlier build in the same run. `before.py` reports the changes pair by pair."""
+    """An earlier build in the same run."""
 
     name = "tacho-before"
     title = "Tachograph before"

@@ -1,1 +1,1 @@
-"""Tests of the benchmark itself, with small data and known results. No measured system is started."""
+"""Tests with small data and known results. They start no measured system."""

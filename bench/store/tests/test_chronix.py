@@ -10,7 +10,7 @@ from .small import small
 
 class Chronix(TestCase):
     def check(self, times: list[int], values: list[float]) -> list[bytes]:
-        """Checks that every chunk decodes to its input; returns the chunks."""
+        """Every chunk must decode to its input."""
         at, chunks = 0, []
         for count, chunk in encode(array("q", times), array("d", values)):
             self.assertEqual((times[at : at + count], values[at : at + count]), decode(chunk, times[at]))

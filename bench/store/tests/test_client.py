@@ -1,4 +1,4 @@
-"""Tests that responses are received completely if they arrive in pieces of any size."""
+"""Tests that responses in pieces of any size are received completely."""
 
 import socket
 import threading

@@ -14,7 +14,7 @@ ALL = (START_MS - 5_000, START_MS + 65_000)
 
 class Judgement(TestCase):
     def check(self, question, expected, wrong):
-        """Checks that the reference returns `expected`, and that the check accepts it and refuses `wrong`."""
+        """The reference must return `expected`; the check must accept `expected` and refuse `wrong`."""
         reference = Reference(small())
         self.assertEqual(expected, reference.answer(question))
         self.assertIsNone(fault(reference, question, expected, by_rank=False))

@@ -40,7 +40,7 @@ def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
         "title": "devops",
         "values": 1_000_000,
         "series": 10,
-        "left_out": {"graphite": "failed: gone"},
+        "not_measured": {"graphite": "failed: gone"},
         "wires": {"tacho": "line protocol", "victoriametrics": "line protocol"},
         "chronix": None,
         "queries": queries,

@@ -24,8 +24,7 @@ OUTLIERS = Outliers(H0, "user", START_MS - 5_000, START_MS + 65_000)
 
 class Systems(TestCase):
     def check(self, kind: type[System], question: Question, parameter: str, asked: str, body: object) -> None:
-        """Checks that `parameter` of the request has the text `asked`, and that the response `body` is parsed to the correct
-        result."""
+        """`parameter` of the request must have the text `asked`, and the parsed response `body` must be correct."""
         system = kind(Path("cache"), Path("run"), small())
         parameters = parse_qs(urlsplit(system.request(question).path).query)
         self.assertEqual(asked, parameters[parameter][0])

@@ -30,7 +30,7 @@ pub fn json_text_bytes(text: &str) -> usize {
 }
 
 /// A float as a number, or as one of the strings `NaN`, `+Inf` and `-Inf`. Older versions wrote `null` instead of these
-/// strings. `null` is read as infinity, the value of an unknown bound.
+/// strings. `null` is read as infinity, which means that a bound is unknown.
 pub mod float {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
     use serde_json::{Value, json};

@@ -10,7 +10,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, OpenOptions::new(), |_| Ok(()))
 }
 
-/// The same as [`replace`], with options for the new file. `settle` runs on the new file before it replaces the old one.
+/// The same as [`replace`], with options for the new file. `settle` gets the new file before the old one is replaced.
 pub fn replace_with(
     path: &Path,
     bytes: &[u8],

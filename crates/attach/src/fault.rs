@@ -31,10 +31,10 @@ pub enum Fault {
     Ended { pid: u32 },
     #[error("another `tacho attach` to process {pid} is still running")]
     Busy { pid: u32 },
-    #[error("process {pid} has ended and its id was reused, or it changed its user")]
+    #[error("process {pid} changed its user, or it has ended and another process has its id")]
     Another { pid: u32 },
     #[error(
-        "the /tmp of process {pid} is a symbolic link in its own mount namespace, which tacho does not follow"
+        "in the mount namespace of process {pid}, /tmp is a symbolic link; tacho does not follow this link"
     )]
     LinkedTmp { pid: u32 },
     #[error("process {pid} does not handle SIGQUIT: it is starting or ending")]
@@ -87,23 +87,23 @@ impl Fault {
             }
             Self::Closed { .. } => "run `tacho attach` as root".into(),
             Self::OpenJ9 { pid, .. } => {
-                format!("with a JDK of OpenJ9: `java -jar tachograph-agent.jar {pid}`")
+                format!("use the `java` of a JDK with OpenJ9: `java -jar tachograph-agent.jar {pid}`")
             }
-            Self::HasAgent { .. } => "`tacho probes` switches what it records".into(),
+            Self::HasAgent { .. } => "`tacho probes` changes what the agent records".into(),
             Self::Disabled { .. } => with_javaagent.into(),
-            Self::LinkedTmp { .. } => "run tacho in its container".into(),
+            Self::LinkedTmp { .. } => "run tacho in the container of the process".into(),
             Self::Stopped { pid } => format!("`kill -CONT {pid}` resumes it"),
             Self::NotReady { .. } | Self::Busy { .. } => "try again in a moment".into(),
             Self::NoAnswer { .. } => "the machine may be overloaded: try again later".into(),
             Self::Refused { .. } => {
-                "the JVM requires the same user and group, or root: in a container, run tacho there as its user"
+                "the JVM accepts only its own user and group, or root: in a container, run tacho there as the JVM's user"
                     .into()
             }
             Self::NotTaken { said, .. } if said.contains("EnableDynamicAgentLoading") => {
                 with_javaagent.into()
             }
             Self::NotTaken { said, .. } if said.contains("java.instrument") => {
-                "its JVM lacks that module: build it with `jlink --add-modules java.instrument,...`"
+                "the JVM lacks the module java.instrument: build the JVM with `jlink --add-modules java.instrument,...`"
                     .into()
             }
             Self::TooOld { .. }

@@ -1,18 +1,18 @@
 //! Finds the Java programs on this machine and loads an agent into one of them.
 //!
-//! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to a JVM, `turn.rs`
+//! `process.rs` reads /proc, `perf_data.rs` reads the performance data of a JVM, `load.rs` attaches to a JVM, `load_lock.rs`
 //! serializes attaching. The crate starts no Java process and needs no JDK. It supports Linux and HotSpot only.
 
 mod fault;
 mod load;
+mod load_lock;
 mod perf_data;
 mod process;
-mod turn;
 
 pub use fault::Fault;
 pub use load::load;
+pub use load_lock::Turn;
 pub use process::{Process, is_same_file};
-pub use turn::Turn;
 
 use fault::JAVA_LEAST;
 use perf_data::PerfData;
@@ -24,21 +24,18 @@ const ATTACH_IS_DISABLED: &str = "-XX:+DisableAttachMechanism";
 /// Environment variables from which a JVM or its launcher reads options.
 const OPTIONS_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
-/// A process that is a JVM.
 pub struct Jvm {
     pub process: Process,
-    /// Main class or jar, and its arguments. If they are unknown, the name of the process.
+    /// Main class or jar, and its arguments; the name of the process if they are unknown.
     pub command: String,
     /// For example `17.0.15`. `None` when unknown.
     pub version: Option<String>,
     pub has_agent: bool,
-    /// Whether attaching is disabled, according to the performance data or the options of the JVM.
+    /// Whether the JVM rejects attaching, according to its performance data, or else its options.
     is_disabled: bool,
 }
 
 impl Jvm {
-    /// The JVM with this process id.
-    ///
     /// # Errors
     /// When the process does not exist, this user may not inspect it, it is no JVM, or it is a JVM of OpenJ9.
     pub fn find(pid: u32) -> Result<Self, Fault> {
@@ -70,7 +67,6 @@ impl Jvm {
         found.filter(is_listed).collect()
     }
 
-    /// `has_perf_data`: whether the process has a performance data file.
     fn of(process: Process, has_perf_data: bool) -> Self {
         let perf_data =
             has_perf_data.then(|| process.perf_data()).flatten().and_then(|bytes| PerfData::parse(&bytes));
@@ -87,7 +83,7 @@ impl Jvm {
         Self { process, command, version, has_agent, is_disabled }
     }
 
-    /// The reason why the agent cannot be loaded into this JVM, if that is known without trying.
+    /// The reason why the agent cannot be loaded into this JVM, as far as it is known without an attempt.
     pub fn obstacle(&self) -> Option<Fault> {
         let pid = self.process.pid;
         let version = self.version.as_deref().unwrap_or_default();
@@ -104,7 +100,7 @@ impl Jvm {
         }
     }
 
-    /// Whether the agent runs in this JVM now.
+    /// Whether the agent runs now. `has_agent` has the state at the time when this JVM was found.
     pub fn runs_agent(&self) -> bool {
         self.process.has_thread(AGENT_THREAD)
     }

@@ -46,7 +46,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
 /// Limit on the bytes of a response.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// Limit on the bytes of a response that a message shows.
+/// Limit on the bytes of a response in a message.
 const SAID_BYTES_MAX: usize = 400;
 
 /// Loads the agent at `jar`, a path as the process sees it, and returns when its `agentmain` has returned.
@@ -113,7 +113,7 @@ fn check_response(answer: &str) -> Result<(), String> {
 }
 
 fn on_one_line(text: &str) -> String {
-    // The text may be an exception of the JVM. Its stack trace is not useful here.
+    // The text may be an exception of the JVM. Its stack trace is omitted.
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("at "));
     let mut line = printable(&lines.collect::<Vec<_>>().join("; "));
     if let Some((end, _)) = line.char_indices().find(|(at, _)| *at >= SAID_BYTES_MAX) {
@@ -132,7 +132,7 @@ fn connect(process: &Process) -> Result<UnixStream, Fault> {
     loop {
         match open(&path, process)? {
             Some(stream) => return Ok(stream),
-            None if begun.elapsed() > LISTEN_TIME_MAX => {
+            None if begun.elapsed() > LISTEN_TIME_MAX && signals > 0 => {
                 return Err(Fault::NoAnswer { pid, seconds: LISTEN_TIME_MAX.as_secs() });
             }
             None if trigger.is_none() => trigger = Some(Trigger::new(process)?),
@@ -175,8 +175,8 @@ fn answers(stream: &UnixStream, process: &Process) -> io::Result<bool> {
     Ok((peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw()) == (process.pid, process.uid))
 }
 
-/// Sends SIGQUIT if the process has a handler for it. Returns whether the signal was sent. SIGQUIT would end a process
-/// without a handler, and another process may have the id by now.
+/// Sends SIGQUIT if the process has a handler for it. Returns whether the signal was sent. SIGQUIT would end a process without a
+/// handler, for example another process that has the id by now.
 fn send_sigquit(process: &Process) -> Result<bool, Fault> {
     let pid = process.pid;
     let failed = |error: Errno| match error {
@@ -202,7 +202,7 @@ fn send_sigquit(process: &Process) -> Result<bool, Fault> {
 
 /// The file by which the JVM distinguishes SIGQUIT for attaching from other SIGQUITs. Dropping this value removes the file.
 struct Trigger {
-    /// Kept open, so that the file can be removed even after the process has ended.
+    /// Open, so that the file can be removed even after the process has ended.
     directory: OwnedFd,
     name: String,
 }
@@ -247,7 +247,7 @@ impl Trigger {
 
 impl Drop for Trigger {
     fn drop(&mut self) {
-        // A concurrent attach may have removed it already.
+        // A concurrent attach may have removed the file.
         let _ = rustix::fs::unlinkat(&self.directory, self.name.as_str(), AtFlags::empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Parses the performance data of a JVM, the file `/tmp/hsperfdata_USER/PID`.
 //!
-//! The format is version 2 of `src/hotspot/share/runtime/perfMemory.hpp` in OpenJDK. The names are defined in
+//! The format is version 2 of `src/hotspot/share/runtime/perfMemory.hpp` in OpenJDK. The names of the entries are defined in
 //! `services/runtimeService.cpp` and `runtime/statSampler.cpp` there.
 //!
 //! ```text
@@ -27,8 +27,8 @@ pub(super) struct PerfData {
 }
 
 impl PerfData {
-    /// Parses the file. `None` for another format. The JVM may change the file at the same time, so a damaged entry is skipped,
-    /// and a damaged length ends the parsing.
+    /// `None` for another format. The JVM may change the file at the same time, so a damaged entry is skipped, and a damaged
+    /// length ends the parsing.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         if !bytes.starts_with(&MAGIC) || *bytes.get(5)? != MAJOR {
             return None;

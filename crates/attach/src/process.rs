@@ -9,16 +9,16 @@ use rustix::fs::OFlags;
 
 use super::Fault;
 
-/// Limit on the bytes read of one file, far above the size of any file that is read here.
+/// Limit on the bytes that are read from one file, far above the usual sizes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const SIGQUIT: u32 = 3;
-/// Position of the field with the start time (22) in /proc/PID/stat, counted from the field after the name (3).
+/// Index of the start time in the fields of /proc/PID/stat after the name. The start time is field 22; field 3 follows the name.
 const STARTED_AT: usize = 22 - 3;
-/// Limit on the number of directories in which the file `release` is looked for: the directory of `libjvm.so` and the ones
-/// above it. In Java 8, `libjvm.so` is in `jre/lib/amd64/server` of the JDK.
+/// Limit on the directories that are searched for the file `release`: the directory of `libjvm.so` and its parents. In Java 8,
+/// `libjvm.so` is in `jre/lib/amd64/server` of the JDK.
 const HOME_DEPTH_MAX: usize = 5;
 
-/// The state of a process at the time when it was found.
+/// The state of a process when it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
@@ -32,11 +32,10 @@ pub struct Process {
     pub gid: u32,
     /// Whether the process has a handler for SIGQUIT. Without a handler, the signal would end the process.
     pub handles_sigquit: bool,
-    /// Whether SIGSTOP or a debugger has stopped the process.
+    /// Whether a stop signal or a debugger has stopped the process.
     pub is_stopped: bool,
 }
 
-/// The kind of JVM of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Machine {
     /// `has_perf_data`: the JVM has a performance data file ([`super::perf_data`]).
@@ -50,8 +49,8 @@ pub(super) enum Machine {
 impl Process {
     pub fn find(pid: u32) -> Option<Self> {
         let folder = Path::new("/proc").join(pid.to_string());
-        // The start time is read first. If the id is reused before the status is read, the start time is not that of the new
-        // process, so `now` refuses it.
+        // The start time is read first. If another process gets the id before the status is read, the start time is that of the
+        // old process. A later call of `now` then returns an error.
         let started = started(&text(&folder.join("stat"))?)?;
         let found = Self::parse(&text(&folder.join("status"))?, started)?;
         // `pid` may be the id of a thread, which has a later start time than its process.
@@ -69,19 +68,18 @@ impl Process {
         if who(&now) == who(self) { Ok(now) } else { Err(Fault::Another { pid }) }
     }
 
-    /// Ids of all processes.
     pub(super) fn all() -> Vec<u32> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// Parses /proc/PID/status.
+    /// `status` is the text of /proc/PID/status.
     fn parse(status: &str, started: u64) -> Option<Self> {
         let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
         let numbers = |key: &str| -> Option<Vec<u32>> {
             line(key)?.split_whitespace().map(|word| word.parse().ok()).collect()
         };
-        // The thread group id is the process id, even if this file was opened by the id of another thread.
+        // The thread group id is the process id, even if the path of the status file has the id of another thread.
         let pid = *numbers("Tgid")?.first()?;
         // The ids are in order from the outermost namespace to the namespace of the process. Kernels before 4.1 lack
         // this line.
@@ -104,11 +102,10 @@ impl Process {
         self.file("root").join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The /tmp of the process, in which HotSpot creates its files, independent of environment variables.
+    /// The /tmp of the process. HotSpot creates its files there and ignores environment variables such as `TMPDIR`.
     ///
     /// # Errors
-    /// If /tmp is a symbolic link in another mount namespace. This program would resolve the link in its own
-    /// namespace.
+    /// If /tmp is a symbolic link in another mount namespace. This program would resolve the link in its own namespace.
     pub fn tmp(&self) -> Result<PathBuf, Fault> {
         self.tmp_at(self.seen(Path::new("/tmp")), self.shares_root())
     }
@@ -117,7 +114,7 @@ impl Process {
         match fs::symlink_metadata(&seen) {
             Ok(file) if file.is_symlink() && !shares_root => Err(Fault::LinkedTmp { pid: self.pid }),
             Ok(_) if seen.is_dir() => Ok(seen),
-            // The root of a process with more rights than ours is not readable.
+            // The root of a process with more rights than this program is not readable.
             _ => Ok("/tmp".into()),
         }
     }
@@ -140,13 +137,12 @@ impl Process {
         us.is_root() || us.as_raw() == self.uid
     }
 
-    /// The kind of JVM. `None` when the process is not readable or has ended.
+    /// The kind of JVM; [`Machine::None`] when the process is not a JVM. `None` when the process is not readable or has ended.
     pub(super) fn machine(&self) -> Option<Machine> {
         let maps = text(&self.file("maps"))?;
         Some(machine(&maps))
     }
 
-    /// The command line.
     pub(super) fn arguments(&self) -> Vec<String> {
         words(&self.file("cmdline"))
     }
@@ -170,7 +166,6 @@ impl Process {
         names.any(|thread| thread.trim_end() == name)
     }
 
-    /// The content of the performance data file of a JVM.
     pub(super) fn perf_data(&self) -> Option<Vec<u8>> {
         self.perf_data_below(&self.tmp().ok()?)
     }
@@ -178,7 +173,7 @@ impl Process {
     fn perf_data_below(&self, tmp: &Path) -> Option<Vec<u8>> {
         let mut folders = fs::read_dir(tmp).ok()?.filter_map(|entry| {
             let entry = entry.ok()?;
-            // HotSpot creates a directory. A symbolic link could lead to any file that another user chose.
+            // HotSpot creates a directory. Another user could create a symbolic link to any file.
             let is_folder = entry.file_type().is_ok_and(|it| it.is_dir());
             (is_folder && entry.file_name().to_str()?.starts_with("hsperfdata_")).then(|| entry.path())
         });
@@ -189,8 +184,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The Java version from the file `release` of the JDK. It is needed if a JVM has no performance data file, because an option
-    /// disables it or the JVM's user has no name.
+    /// The Java version from the file `release` of the JDK. Used for a JVM without a performance data file: an option of the JVM
+    /// disables that file, or the JVM's user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);
@@ -198,7 +193,8 @@ impl Process {
         releases.find_map(|release| java_version(&release))
     }
 
-    /// The file to which the process writes its standard error, if any.
+    /// The file to which the process writes its standard error. `None` for a pipe, a socket or a device, or if
+    /// /proc/PID/fd is not readable.
     pub fn standard_error(&self) -> Option<PathBuf> {
         fs::read_link(self.file("fd/2")).ok().filter(|path| path.is_absolute() && !path.starts_with("/dev"))
     }

@@ -1,7 +1,7 @@
 //! Makes a backup: copies the files that the repository does not have yet, then writes the record.
 //!
-//! The record is written last. A backup that ends early leaves objects without a record. The next backup uses those that it
-//! needs, and a prune removes the others.
+//! The record is written last. A backup that ends early leaves objects without a record. The next backup uses the objects that
+//! it needs, and a prune removes the others.
 
 use std::collections::HashMap;
 
@@ -14,18 +14,15 @@ use crate::record::{Id, Record, SavedFile, VERSION};
 use crate::repository::{Lock, Repository, Work};
 use crate::source::{Facts, OpenFile, Source};
 
-/// The machine and the data directory that are backed up, and the program that does it.
+/// The machine and the data directory that are backed up, and the program that makes the backup.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Name of the machine.
     pub name: String,
-    /// The data directory.
     pub data: String,
     /// Version of this program.
     pub tacho: String,
 }
 
-/// Result of a backup.
 #[derive(Debug)]
 pub struct Created {
     pub record: Record,
@@ -37,14 +34,19 @@ pub struct Created {
 /// Backs up `source`. Holds the exclusive lock of the repository until it returns.
 ///
 /// # Errors
-/// `Locked` when another process uses the repository, or a server has begun to use a directory at rest; `Invalid` if the
-/// place of the repository has other files, or a bucket refuses the access; `Version` if a newer version made the repository;
-/// `StorageFull` if the place has no space left; `Corrupt` if written bytes differ when they are read back, a file became
-/// shorter, the format file is damaged, or the id exists already; `Io` if a file cannot be read or written; `Unavailable` if
-/// the place cannot be reached or its lock was lost; the error of `work.check`. After an error the record was not written, or
-/// may not be durable.
+/// - `Locked` when another process uses the repository, or a server has begun to use a directory at rest.
+/// - `Invalid` if the place of the repository has other files, or a bucket refuses the access.
+/// - `Version` if a newer version made the repository.
+/// - `StorageFull` if the place has no space left.
+/// - `Corrupt` if written bytes differ when they are read back, a file became shorter, the format file is damaged, or the id
+///   exists already.
+/// - `Io` if a file cannot be read or written.
+/// - `Unavailable` if the place cannot be reached or its lock was lost.
+/// - The error of `work.check`.
+///
+/// After an error, the record is absent or may not be durable.
 pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut Work<'_>) -> Result<Created> {
-    // Fails if the place has other files. This is checked before locking, because the lock creates a file.
+    // Fails if the place has other files. The lock is taken later, because it creates a file and a refused place must not change.
     repository.is_begun()?;
     let _lock = repository.lock(Lock::Exclusive)?;
     repository.prepare()?;
@@ -102,7 +104,6 @@ fn known(SavedFile { name, bytes, sha256, mtime_ns, device, inode }: SavedFile) 
     ((name, Facts { bytes, mtime_ns, device, inode }), sha256)
 }
 
-/// Copies files into objects.
 struct Copier<'a> {
     repository: &'a Repository,
     saved: HashMap<(String, Facts), Hash>,

@@ -6,7 +6,6 @@ use std::str::FromStr;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-/// The SHA-256 of an object or a record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Hash([u8; 32]);

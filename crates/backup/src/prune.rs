@@ -8,16 +8,16 @@ use tacho_store::{Error, Result};
 use crate::record::{Id, Record};
 use crate::repository::{Lock, Repository, Work};
 
-/// Which backups to keep. A backup is kept if one of the rules keeps it.
+/// Which backups to keep. A backup is kept if at least one of the two rules keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// For each data directory, this number of its newest backups is kept.
     pub last: usize,
-    /// For each data directory, the newest backup of a day is kept, for this number of the last days (in UTC) with a backup.
+    /// Number of days (in UTC) for each data directory: the last days with a backup. The newest backup of each of these days is
+    /// kept.
     pub daily: usize,
 }
 
-/// Result of a prune.
 #[derive(Debug, Default)]
 pub struct Pruned {
     pub kept: Vec<Id>,
@@ -48,13 +48,18 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
     kept
 }
 
-/// Removes the backups that `keep` does not keep, and all objects without a backup. With `dry_run` nothing is removed.
+/// Removes the backups that `keep` does not keep, and all objects that no kept backup needs. With `dry_run` nothing is
+/// removed.
 ///
 /// # Errors
-/// `Invalid` if `keep` keeps nothing or there is no repository; `Locked` if another process uses the repository; `Corrupt`
-/// or `Version` if a record is damaged or newer, because its objects are unknown: nothing is removed then; `Io` or
-/// `Unavailable` if the place cannot be read or changed; the error of `work.check`. An error while objects are removed leaves
-/// some of them.
+/// - `Invalid` if `keep` keeps nothing or there is no repository.
+/// - `Locked` if another process uses the repository.
+/// - `Corrupt` or `Version` if a record is damaged or newer. Then nothing is removed, because the objects of the record are
+///   unknown.
+/// - `Io` or `Unavailable` if the place cannot be read or changed.
+/// - The error of `work.check`.
+///
+/// An error while objects are removed leaves some of them.
 pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work<'_>) -> Result<Pruned> {
     if keep == Keep::default() {
         return Err(Error::invalid("no backup would be kept"));

@@ -1,5 +1,5 @@
-//! The record of one backup (`docs/format/backup.md`). Records are read from a repository that may be damaged or forged, so
-//! the id and the names and lengths of all files are checked before they are used.
+//! The record of one backup (`docs/format/backup.md`). A repository may be damaged or forged. So the id and the names and
+//! lengths of all files are checked before they are used.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 pub const FILES_MAX: usize = 100_000;
 /// Limit on the bytes of a record. `FILES_MAX` files with the longest names need less.
 pub const RECORD_BYTES_MAX: u64 = 64 << 20;
-/// Limit on the bytes of one file. Segment files and journals stay far below it.
+/// Limit on the bytes of one file. Segment files and journals are far smaller.
 pub const FILE_BYTES_MAX: u64 = 1 << 40;
 /// Limit on the characters of an id, and of the last part of a file name.
 const NAME_MAX: usize = 128;
@@ -82,7 +82,6 @@ impl fmt::Debug for Id {
     }
 }
 
-/// One backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -105,7 +104,6 @@ pub struct Record {
     pub files: Vec<SavedFile>,
 }
 
-/// A file in a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFile {
@@ -128,7 +126,6 @@ struct Version {
 }
 
 impl Record {
-    /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }

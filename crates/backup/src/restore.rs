@@ -16,7 +16,7 @@ use crate::repository::{Lock, Repository, Work};
 /// Suffix of the directory's name while the directory is incomplete.
 const SUFFIX: &str = ".restoring";
 
-/// A restored directory that does not have its name yet. If it is dropped, it is removed.
+/// A restored directory that does not have its name yet. A drop before [`Restored::commit`] removes the directory.
 pub struct Restored {
     directory: PathBuf,
     to: PathBuf,
@@ -26,15 +26,19 @@ pub struct Restored {
 /// Restores a backup to `to`, which must be absent or an empty directory.
 ///
 /// # Errors
-/// `Invalid` if `to` cannot be replaced, another restore writes to it, or an interrupted restore left its directory; `Locked`
-/// while a backup is made or pruned; `StorageFull` if `to` has no space left; `Corrupt` if the record or an object is missing or
-/// has other bytes; `Version` if a newer version wrote the record; `Io` if a file cannot be read or written; `Unavailable` if a
-/// bucket cannot be reached; the error of `work.check`.
+/// - `Invalid` if `to` cannot be replaced, another restore writes to it, or an interrupted restore left its directory.
+/// - `Locked` while a backup is made or pruned.
+/// - `StorageFull` if `to` has no space left.
+/// - `Corrupt` if the record or an object is missing or has other bytes.
+/// - `Version` if a newer version wrote the record.
+/// - `Io` if a file cannot be read or written.
+/// - `Unavailable` if a bucket cannot be reached.
+/// - The error of `work.check`.
 pub fn restore(repository: &Repository, record: &Record, to: &Path, work: &mut Work<'_>) -> Result<Restored> {
     let to = std::path::absolute(to).map_err(|e| Error::io("find", to, e))?;
     let directory = beside(&to)?;
     let _lock = repository.lock(Lock::Shared)?;
-    // Read again, because a prune may have removed the backup before the lock.
+    // The record is read again, because a prune may have removed the backup before the lock.
     let record = &repository.record(&record.id).map_err(|error| match error.kind() {
         Kind::Invalid => Error::corrupt("backup was removed after it was chosen").with("backup", &record.id),
         _ => error,
@@ -147,7 +151,7 @@ impl Restored {
 impl Drop for Restored {
     fn drop(&mut self) {
         if !self.is_committed {
-            // If this fails, the next restore to this path fails, and its message has the path of this directory.
+            // If the removal fails, the next restore to this path fails with an error that names this directory.
             let _ = std::fs::remove_dir_all(&self.directory);
         }
     }

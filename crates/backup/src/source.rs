@@ -16,7 +16,6 @@ use crate::record::{FILES_MAX, FOLDERS, is_data_file};
 /// A file of settings, which users edit.
 const SETTINGS: &str = "tacho.toml";
 
-/// A file to back up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     /// Path relative to the directory.
@@ -38,13 +37,13 @@ pub struct Source {
     pub offset: u64,
     /// Prevents a server from opening a directory at rest.
     _locks: Vec<DirectoryLock>,
-    /// Folders of a directory at rest without a lock file, for example after a restore.
+    /// In a directory at rest: the folders without a lock file, for example after a restore.
     unlocked: Vec<PathBuf>,
 }
 
 impl Source {
-    /// A directory that no server uses. Its lock files prevent that it is opened for writing before the source is dropped. If it
-    /// has none, `check_at_rest` detects at the end of the backup that a server has used it.
+    /// A directory that no server uses. Its lock files prevent that a server opens it before the source is dropped. If it has no
+    /// lock files, `check_at_rest` detects at the end of the backup that a server has used it.
     ///
     /// # Errors
     /// `Locked` when a server uses it; `Invalid` if it has more than [`FILES_MAX`] files, or a symbolic link that is not
@@ -67,7 +66,7 @@ impl Source {
             .checked()
     }
 
-    /// The names in the directory of a running server that [`Source::ignored`] describes.
+    /// The ignored names ([`Source::ignored`]) in the data directory of a running server.
     ///
     /// # Errors
     /// `Invalid` if the directory has a symbolic link that is not permitted; `Io` if it cannot be read.
@@ -144,7 +143,6 @@ pub struct Facts {
     pub inode: u64,
 }
 
-/// A file that is being read.
 pub struct OpenFile {
     path: PathBuf,
     file: File,
@@ -185,7 +183,7 @@ fn listed(data: &Path, is_running: bool) -> Result<(Vec<SourceFile>, Vec<String>
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             match length_of_data_file(data, &name) {
                 Ok(Some(bytes)) => files.push(SourceFile { name, bytes }),
-                Ok(None) if is_left_out(&name) => {}
+                Ok(None) if is_excluded(&name) => {}
                 Ok(None) => ignored.push(name),
                 Err(_) if is_running && is_gone(&name) => {}
                 Err(error) => return Err(error),
@@ -198,14 +196,14 @@ fn listed(data: &Path, is_running: bool) -> Result<(Vec<SourceFile>, Vec<String>
 /// The length of a file that a backup contains; `None` for any other file or directory.
 ///
 /// # Errors
-/// `Invalid` if a file that a backup contains is a symbolic link, because the link would be followed with the rights of this
-/// process, which may be more than those of the server. Exceptions: `tacho.toml`, because administrators make such links, and
-/// dangling links, which count as other files.
+/// `Invalid` if a file that a backup contains is a symbolic link. This process would follow the link with its own rights, which
+/// may be more than those of the server. Exceptions: `tacho.toml`, because administrators make such links, and dangling links,
+/// which count as other files.
 fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     let path = data.join(name);
     let failed = |e| Error::io("read", &path, e);
     let found = std::fs::symlink_metadata(&path).map_err(failed)?;
-    if is_left_out(name) || !is_data_file(name) {
+    if is_excluded(name) || !is_data_file(name) {
         return Ok(None);
     }
     if !found.is_symlink() {
@@ -219,11 +217,11 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     }
 }
 
-/// Files and directories of a data directory that a backup leaves out on purpose.
-fn is_left_out(name: &str) -> bool {
+/// Files and directories of a data directory that a backup excludes.
+fn is_excluded(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     let is_kept = name.contains("/quarantine/");
-    // A file `*.lost` permits a start without missing files. A restored directory needs its own permission.
+    // A file `*.lost` permits a server to start although a file is missing. A restored directory needs its own permission.
     !is_kept && (last.ends_with(".new") || last.ends_with(".lost"))
         || matches!(last, "LOCK" | "RESERVE" | "quarantine")
         // An older copy of the audit log would lack entries after a restore.

@@ -8,7 +8,7 @@ use crate::hash::Hash;
 use crate::record::Id;
 use crate::repository::{Lock, Repository, Work};
 
-/// Something in a repository that is not as it was written.
+/// A record or an object that is damaged, missing or unreadable.
 #[derive(Debug)]
 pub struct Fault {
     /// The object; `None` for a record.
@@ -16,11 +16,10 @@ pub struct Fault {
     /// Whether the repository does not have the object.
     pub is_absent: bool,
     pub reason: Error,
-    /// Those of the requested backups that cannot be restored because of this fault.
+    /// The requested backups that cannot be restored because of this fault.
     pub backups: Vec<Id>,
 }
 
-/// Result of a verification.
 #[derive(Debug, Default)]
 pub struct Verified {
     pub backups: u64,
@@ -35,9 +34,13 @@ pub struct Verified {
 /// Verifies the backups with the ids in `only`; all backups if it is empty.
 ///
 /// # Errors
-/// `Invalid` if a backup or the repository does not exist; `Locked` while a backup is made or pruned; `Version` or `Corrupt` for
-/// the format file; `Io` or `Unavailable` if the repository cannot be listed or reached; the error of `work.check`. The result
-/// states which records and objects are damaged or cannot be read.
+/// - `Invalid` if a backup or the repository does not exist.
+/// - `Locked` while a backup is made or pruned.
+/// - `Version` or `Corrupt` for the format file.
+/// - `Io` or `Unavailable` if the repository cannot be listed or reached.
+/// - The error of `work.check`.
+///
+/// The result states which records and objects are damaged or cannot be read.
 pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Result<Verified> {
     let _lock = repository.lock(Lock::Shared)?;
     repository.check_format()?;
@@ -67,7 +70,7 @@ pub fn verify(repository: &Repository, only: &[Id], work: &mut Work<'_>) -> Resu
         verified.backups += 1;
         for file in &record.files {
             let backups = needed.entry((file.sha256, file.bytes)).or_default();
-            // Records are read one after the other, so if this backup is in the list already, it is the last one.
+            // Records are read one after the other, so if the list has this backup already, it is the last item.
             if backups.last() != Some(id) {
                 backups.push(id.clone());
             }

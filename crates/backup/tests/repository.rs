@@ -34,12 +34,12 @@ impl Place {
             ("chunks/00000001.segment", "first".repeat(1_000)),
             ("chunks/00000002.segment", "second".repeat(300_000)),
             ("chunks/MANIFEST", "manifest".into()),
-            ("chunks/RESERVE", "left out".into()),
+            ("chunks/RESERVE", "excluded".into()),
             ("chunks/LOCK", String::new()),
             ("chunks/quarantine/00000003.segment.torn-9", "torn".into()),
             ("journal/00000000000000000004.journal", "journal".into()),
             ("journal/00000000000000000011.journal", String::new()),
-            ("snapshots/0/left-out", "left out".into()),
+            ("snapshots/0/excluded", "excluded".into()),
             ("tokens", "secret".into()),
             ("LOCK", String::new()),
         ] {
@@ -86,7 +86,7 @@ impl Place {
         self.at.join("objects").join(&hash[..2]).join(hash)
     }
 
-    /// Replaces the only record by a changed one with a correct checksum.
+    /// Replaces a record in the repository by a changed copy with a correct checksum.
     fn forge(&self, record: &Record, change: impl FnOnce(&mut Record)) -> Record {
         let mut forged = record.clone();
         change(&mut forged);
@@ -99,7 +99,6 @@ fn host() -> Host {
     Host { name: "box".into(), data: "/data".into(), tacho: "0".into() }
 }
 
-/// All files below a directory, with their contents.
 fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut folders = vec![directory.to_owned()];
@@ -118,7 +117,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn is_copied(name: &str) -> bool {
-    !["LOCK", "chunks/LOCK", "chunks/RESERVE", "snapshots/0/left-out"].contains(&name)
+    !["LOCK", "chunks/LOCK", "chunks/RESERVE", "snapshots/0/excluded"].contains(&name)
 }
 
 #[test]
@@ -277,7 +276,8 @@ fn damaged_objects_are_named_and_never_restored() {
         ("cannot open", &|| symlink(&secret, &path).unwrap()),
         ("cannot open", &|| fs::create_dir(&path).unwrap()),
         ("cannot open", &|| {
-            // Without `mkfifo`: its new process would hold the locks of the other tests until it runs the program.
+            // The test does not start the program `mkfifo`. Between fork and exec, the child process would hold the locks of
+            // tests that run at the same time.
             let mode = rustix::fs::Mode::RUSR;
             rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         }),
@@ -326,7 +326,7 @@ fn forged_records_write_nothing_outside_of_the_new_directory() {
         let error = place.prune(Keep { last: 1, daily: 0 }).unwrap_err().to_string();
         assert!(error.starts_with(expect), "{error}");
     }
-    // An absurd but permitted length: the disk does not have that much space, or the object has another length.
+    // An absurd but permitted length: either the disk does not have that much space, or the object has another length.
     let forged = place.forge(&record, |record| {
         record.files.iter_mut().for_each(|file| file.bytes = 1 << 40);
     });
@@ -414,7 +414,7 @@ fn symbolic_links_are_not_followed_except_for_the_settings() {
 }
 
 #[test]
-fn files_that_are_changed_in_place_are_read_again_and_files_that_permit_losses_are_left_out() {
+fn files_that_are_changed_in_place_are_read_again_and_files_that_permit_losses_are_omitted() {
     let place = Place::new();
     place.create().unwrap();
     let path = place.data.join("chunks/MANIFEST");

@@ -90,7 +90,7 @@ fn open_samples(name: &str, words: Vec<u64>) {
     println!("{:.3} bytes a sample, {name}", packed.bytes() as f64 / SAMPLES as f64);
 }
 
-/// Millions of `records` per second in the fastest run; for texts, these are bytes.
+/// Millions of `records` per second in the fastest run. For texts, `records` is the number of bytes.
 fn speed<T>(records: usize, mut run: impl FnMut() -> T) -> f64 {
     let time = |_| {
         let start = Instant::now();

@@ -7,7 +7,7 @@ pub(crate) const fn bytes_of(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// Number of bits of `n`; 0 for 0.
+/// Number of significant bits of `n`; 0 for 0.
 pub(crate) const fn width_of(n: u64) -> u32 {
     64 - n.leading_zeros()
 }
@@ -79,8 +79,7 @@ pub(crate) fn take_bits(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     }
 }
 
-/// Reads `N` numbers from one word. `N * width` is at most 57, because a number may start at any bit of the word's first
-/// byte.
+/// Reads `N` numbers from each word. `N * width` is at most 57, because the first number may start at any bit of a byte.
 fn take_groups<const N: usize>(bytes: &[u8], width: u32, numbers: &mut [u64]) {
     let mask = (1u64 << width) - 1;
     let mut bit = 0;

@@ -1,8 +1,8 @@
-//! How do columns become a chunk of version 1 (entries) or 3 (executions)? Each column is encoded with the best codec (`codec/`,
+//! How do columns become a chunk of version 1 (entries) or 4 (executions)? Each column is encoded with the best codec (`codec/`,
 //! `text/`) when it is added. `finish` then writes the header and the columns.
 //!
-//! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.
-//! `chunk.rs` decodes entries with `entries.rs`, which encodes entries with the [`Builder`].
+//! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and `chunk.rs`
+//! decodes entries with `entries.rs`, which encodes entries with the [`Builder`].
 
 use tacho_model::{Kind, TimeRange, ValueType};
 
@@ -11,7 +11,6 @@ use crate::codec::{Encoded, Numbers};
 use crate::header::{ColumnInfo, Header, OPERATION_COLUMNS, Tables};
 use crate::{Encoding, FilterInfo, Role, SummaryInfo, codec, text};
 
-/// The columns encoded so far.
 pub(crate) struct Builder<'a> {
     encoding: &'a Encoding,
     columns: Vec<ColumnInfo>,
@@ -22,8 +21,8 @@ pub(crate) struct Builder<'a> {
     summary: Vec<u8>,
 }
 
-/// A summary has at most the bytes of the columns divided by this number. A longer one is left out: the columns are read almost
-/// as fast.
+/// A summary has at most the bytes of the columns divided by this number. A longer summary is omitted, because the columns are
+/// read almost as fast.
 const SUMMARY_SHARE: usize = 4;
 
 impl<'a> Builder<'a> {
@@ -36,7 +35,6 @@ impl<'a> Builder<'a> {
         self.add(role, &encoded, codec::name(encoded.codec));
     }
 
-    /// Adds a column of counts or indexes, the most common kind of column.
     pub(crate) fn u64(&mut self, role: Role, words: &[u64]) {
         self.numbers(role, words, ValueType::U64);
     }
@@ -61,7 +59,7 @@ impl<'a> Builder<'a> {
         self.filters = Some(filters);
     }
 
-    /// Adds a summary to a chunk that has filters, after all columns.
+    /// Adds the summary of a chunk with filters. The caller has added all columns before. A summary that is too long is left out.
     pub(crate) fn summary(&mut self, summary: Vec<u8>) {
         if summary.len() <= self.body.len() / SUMMARY_SHARE {
             self.summary = summary;

@@ -17,7 +17,7 @@ pub(crate) fn put_words(out: &mut Vec<u8>, words: &[u64]) {
     }
 }
 
-/// Writes one number as a varint. An f64 takes few bytes if its low bits are zero, as those of whole numbers are.
+/// Writes one number as a varint. An f64 takes few bytes if its low bits are zero, as in whole numbers.
 pub(crate) fn put_scalar(out: &mut Vec<u8>, word: u64, kind: ValueType) {
     put_varint(
         out,
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         varint::read_wide(&mut self.left).map_err(|flaw| unread(flaw, what))
     }
 
-    /// Reads a `varint` with a count or size. Checks its limit before memory is allocated for it.
+    /// Reads a count or size. Checks its limit before memory is allocated for it.
     pub(crate) fn size(&mut self, what: &'static str, max: usize) -> Result<usize, Error> {
         let value = self.varint(what)?;
         match usize::try_from(value) {

@@ -1,6 +1,6 @@
-//! Does a chunk hold the records that its header describes? Decodes all records and compares them with the header.
+//! Does a chunk hold the records that its header describes?
 //!
-//! Used by `tacho check` and by `tacho repair`. A repair keeps the intact columns of a damaged chunk.
+//! `tacho check` and `tacho repair` use this file. A repair keeps the intact columns of a damaged chunk.
 
 use tacho_model::{Kind, TimeRange, Timestamp, Value};
 
@@ -18,8 +18,8 @@ const SUM_ULPS: f64 = 4.0;
 /// Damaged parts of a chunk whose other parts can be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// The members with a damaged column, and the reasons. Always empty for entries, executions and old samples, where damage of
-    /// a record is an error.
+    /// The members with a damaged column, and the reasons. Empty for entries, executions and samples of version 1: for them,
+    /// [`Chunk::check`] returns an error if a record is damaged.
     pub members: Vec<(u16, Error)>,
     /// Why the filters are wrong. All records can be read.
     pub filters: Option<Error>,
@@ -28,8 +28,8 @@ pub struct Checked {
 }
 
 impl Chunk<'_> {
-    /// Decodes all records and compares them with the header: number, times, and the statistics of each column; and with the
-    /// filters and the summary.
+    /// Decodes all records and compares them with the header (number, times, statistics of each column), the filters and the
+    /// summary.
     ///
     /// # Errors
     /// If no part of the chunk can be used.
@@ -37,7 +37,7 @@ impl Chunk<'_> {
         let header = self.header();
         let range = TimeRange::new(header.start, header.end);
         match header.kind {
-            Kind::Sample if self.is_of_version_1() => {
+            Kind::Sample if self.has_body_checksum() => {
                 let samples = self.samples()?;
                 check_times(range, samples.at.iter().copied())?;
                 let info = header.members.first().ok_or(Error::value("members", 0u8))?;
@@ -84,8 +84,8 @@ impl Chunk<'_> {
         header.members.iter().filter_map(|info| Some((info.member, check(info).err()?))).collect()
     }
 
-    /// Returns the chunk of samples without the columns of these members. Values, times and error bounds of the other columns
-    /// do not change. `None` if no column is left, or if the times or a column that is left cannot be decoded.
+    /// The chunk of samples without the columns of these members. Values, times and error bounds of the other columns do not
+    /// change. `None` if no column is left, or if the times or a remaining column cannot be decoded.
     pub fn without(&self, dropped: &[u16]) -> Option<Vec<u8>> {
         let header = self.header();
         let at = self.times().ok()?.to_vec();
@@ -136,7 +136,7 @@ fn check_column(info: &MemberInfo, values: Values<'_>, count: usize, is_plain: b
         });
     }
     if let MemberForm::Uniform(_) = info.form {
-        // All values are equal: the statistics were computed from one value when the header was read.
+        // The statistics were computed from the one value when the header was read.
         return Ok(());
     }
     let found = Stats::of(values);
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(error.to_string(), "minimum is 1, the header states 0");
         let error = check_column(info, Values::F64(&f[..99]), 100, false).unwrap_err();
         assert_eq!(error.to_string(), "number of values is 99, the header states 100");
-        // The values have the same minimum, maximum, first and last value, but another sum.
+        // Only the sum differs.
         let mut swapped = f.clone();
         swapped[50] = swapped[51];
         let error = check_column(info, Values::F64(&swapped), 100, false).unwrap_err();

@@ -1,4 +1,4 @@
-//! What does a chunk contain? Opening a chunk checks only its header. Records are checked before they are decoded.
+//! What does a chunk contain? Opening a chunk checks only its header. Checksums of records are checked before decoding.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(crate) const FILTER_VERSION: u8 = 3;
 pub(crate) const SUMMARY_VERSION: u8 = 4;
 /// Number of bytes before the header in versions 1, 3 and 4.
 pub(crate) const PREFIX_BYTES: usize = 20;
-/// The same in version 2, which has no checksum of the body.
+/// Number of bytes before the header in version 2, which has no checksum of the body.
 pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 
 /// A chunk with a decoded and checked header. The records are still encoded.
@@ -39,9 +39,8 @@ pub struct Chunk<'a> {
     filters: &'a [u8],
     /// Only in version 4.
     summary: &'a [u8],
-    /// The columns.
     body: &'a [u8],
-    /// Checksum of the columns. In version 2, each column has its own.
+    /// Checksum of the columns. `None` in version 2, in which each column has its own checksum.
     body_checksum: Option<u32>,
 }
 
@@ -61,8 +60,8 @@ impl<'a> Chunk<'a> {
         Ok(Self::new(Cow::Owned(header), body, body_checksum))
     }
 
-    /// Opens the front of a chunk: it has a header and filters, but no records. `bytes` has at least
-    /// [`Chunk::front_bytes`]; `whole` is the length of the chunk.
+    /// Opens the header and the filters of a chunk, without records. `bytes` has at least [`Chunk::front_bytes`] bytes; `whole`
+    /// is the length of the chunk.
     pub fn open_front(bytes: &'a [u8], whole: usize) -> Result<Self, Error> {
         let Opened { header, body, body_checksum } = Opened::of(bytes, whole)?;
         match body.get(..header.filter_bytes()) {
@@ -73,8 +72,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Length of prefix, header and filters, from the first bytes of a chunk. `None` if these bytes are damaged, or do not have
-    /// the whole header.
+    /// Length of prefix, header and filters, from the first bytes of a chunk. `None` if these bytes are damaged or lack a part of
+    /// the header.
     pub fn front_bytes(front: &[u8]) -> Option<usize> {
         let Opened { header, body, .. } = Opened::of(front, u32::MAX as usize).ok()?;
         (front.len() - body.len()).checked_add(header.filter_bytes())
@@ -93,7 +92,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// Byte ranges that [`Chunk::open_summary`] needs: the header, and the summary with the operations. `front` is the start of
-    /// the chunk. `None` if `front` does not have the whole header or is damaged.
+    /// the chunk. `None` if `front` is damaged or lacks a part of the header.
     pub fn summary_parts(front: &[u8]) -> Option<Vec<Range<usize>>> {
         let Opened { header, body, .. } = Opened::of(front, u32::MAX as usize).ok()?;
         let begin = front.len() - body.len();
@@ -111,8 +110,8 @@ impl<'a> Chunk<'a> {
     }
 
     /// Byte ranges of a chunk of samples: the header, and the columns that are needed for the samples of some members in
-    /// `range`. The ranges are in order, with gaps between them. `front` is the start of the chunk. `None` if `front` does
-    /// not have the whole header or is damaged, or if the chunk has no checksum per column.
+    /// `range`. The ranges are in order, with gaps between them. `front` is the start of the chunk. `None` if `front` is damaged
+    /// or lacks a part of the header, or if the chunk has no checksum per column.
     pub fn parts(
         front: &[u8],
         range: TimeRange,
@@ -147,7 +146,7 @@ impl<'a> Chunk<'a> {
         Ok(Self::new(Cow::Owned(header), body, body_checksum))
     }
 
-    /// Opens a chunk again from the same bytes, with the header that was decoded before.
+    /// Opens a chunk again from the same bytes, with its decoded header.
     pub fn reopen(bytes: &'a [u8], header: &'a Header) -> Result<Self, Error> {
         let (prefix, body_checksum) = Prefix::take(&mut Reader::new(bytes))?;
         let length = if body_checksum.is_some() { PREFIX_BYTES } else { GROUP_PREFIX_BYTES };
@@ -156,7 +155,7 @@ impl<'a> Chunk<'a> {
         Ok(Self::new(Cow::Borrowed(header), reader.rest(), body_checksum))
     }
 
-    pub(crate) const fn is_of_version_1(&self) -> bool {
+    pub(crate) const fn has_body_checksum(&self) -> bool {
         self.body_checksum.is_some()
     }
 
@@ -168,8 +167,8 @@ impl<'a> Chunk<'a> {
         &self.header
     }
 
-    /// Times of the samples of all members. Fails if the chunk holds another kind of record, if the column is damaged, or if the
-    /// times of a chunk of version 1 are not in strictly ascending order.
+    /// Times of the samples of all members. Fails if the chunk holds another kind of record, if the column of times is damaged,
+    /// or if the times of a chunk of version 1 are not in strictly ascending order.
     pub fn times(&self) -> Result<Times, Error> {
         group::times(&self.header, self.body(Kind::Sample)?)
     }
@@ -254,8 +253,7 @@ struct Prefix {
 }
 
 impl Prefix {
-    /// Reads the prefix. Also returns the checksum of the body, if there is one. Leaves the reader at the checksum of the
-    /// header.
+    /// Reads the prefix up to the checksum of the header. Also returns the checksum of the body, if there is one.
     fn take(reader: &mut Reader<'_>) -> Result<(Self, Option<u32>), Error> {
         let got = reader.array("magic")?;
         if got != *MAGIC {
@@ -312,7 +310,7 @@ fn check_body_bytes(header: &Header, got: usize) -> Result<(), Error> {
     check_length(header.columns().fold(front, |sum, column| sum.saturating_add(column.bytes)), got)
 }
 
-/// `bytes` begins with the summary and the columns with the operations.
+/// Decodes the summary. `bytes` begins with the bytes of the summary; those of the columns of operations follow.
 fn summary_of(header: &Header, bytes: &[u8]) -> Result<Option<CallSummary>, Error> {
     let (Some(info), Some(tables)) = (header.summary.filter(|info| info.bytes > 0), header.tables) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Which column is next, and what does it contain? Columns are read in order. An error of a column names it.
+//! Which column is next, and what does it contain? An error of a column names it.
 
 use tacho_model::ValueType;
 
@@ -19,7 +19,6 @@ impl<'a> Columns<'a> {
         Self { infos, body: Reader::new(body), number: 0 }
     }
 
-    /// Role of the next column.
     pub(crate) fn role(&self) -> Option<Role> {
         self.infos.first().map(|info| info.role)
     }
@@ -51,7 +50,7 @@ impl<'a> Columns<'a> {
         self.next(role, |tag, bytes| text::decode(tag, bytes, count, 0))
     }
 
-    /// Skips the columns before the next one with this role.
+    /// Skips the columns before the next column with this role.
     pub(crate) fn skip_to(&mut self, role: Role) -> Result<(), Error> {
         while self.role().is_some_and(|next| next != role) {
             self.skip()?;
@@ -64,7 +63,6 @@ impl<'a> Columns<'a> {
         self.role().map_or(Ok(()), |role| self.next(role, |_, _| Ok(())))
     }
 
-    /// Checks that no columns are left.
     pub(crate) fn end(&self) -> Result<(), Error> {
         if self.infos.is_empty() {
             Ok(())

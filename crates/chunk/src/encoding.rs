@@ -1,7 +1,7 @@
 //! How much effort may an encoder spend, and which codecs and compressions may it use?
 //!
-//! [`codec`] and [`text`] follow an [`Encoding`]. This file asks them for the names and tags of their codecs, so that a new
-//! codec needs no line here.
+//! This file and `codec/`, `text/` use each other: [`codec`] and [`text`] follow an [`Encoding`]. This file asks
+//! them for the names and tags of their codecs, so that a new codec needs no line here.
 
 use crate::{codec, text};
 
@@ -27,13 +27,13 @@ pub enum Effort {
 /// Byte compression over the output of a codec of numbers or strings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Zstandard for columns that become smaller with it.
+    /// Zstandard, for columns that become smaller.
     #[default]
     Auto,
     None,
     /// LZ4 blocks: save less, but are fast to read.
     Lz4,
-    /// Zstandard, RFC 8878.
+    /// The same as `Auto`, which uses Zstandard (RFC 8878). Settings of older versions name it.
     Zstd,
     /// Gzip, RFC 1952, for comparison with other stores.
     Gzip,
@@ -52,7 +52,6 @@ impl Compression {
         }
     }
 
-    /// The inverse of [`Self::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|compression| compression.name() == name)
     }
@@ -65,8 +64,7 @@ pub struct CodecSet {
     tags: u64,
 }
 
-/// Forms that an encoder may choose in addition to codecs, with their numbers in a [`CodecSet`]. The numbers are above
-/// the tags of codecs.
+/// Forms that an encoder may choose in addition to codecs. Their numbers in a [`CodecSet`] are above the tags of codecs.
 pub(crate) mod form {
     /// A column of equal values, which takes no bytes in the body.
     pub(crate) const UNIFORM: u8 = 48;
@@ -119,7 +117,7 @@ impl CodecSet {
     }
 
     /// Of the codecs of numbers, permits only these and `plain`. Permits all codecs of byte strings and all forms. `None` if
-    /// a name is unknown. The name of a codec that is no longer written has no effect.
+    /// a name is unknown. The name of a codec that is no longer written permits the codec that is written instead.
     pub fn only<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let others = codec::names().filter_map(codec::tag).filter(|tag| *tag != codec::PLAIN);
         let none = others.fold(Self::ALL, |set, tag| Self { tags: set.tags & !Self::bit(tag) });

@@ -1,6 +1,6 @@
-//! Can a chunk have a trace or a request id? A chunk of executions has a split-block Bloom filter for each of the two kinds of
-//! id (Putze, Sanders, Singler, JEA 14, 2009; the form of Apache Parquet). The filters come before the columns and have
-//! their own checksum, so a reader needs only the front of a chunk.
+//! Can a chunk have a trace or a request id? A chunk of executions has a split-block Bloom filter for each of the two kinds of id
+//! (Putze, Sanders, Singler, JEA 14, 2009; the form of Apache Parquet). The filters come before the columns and have their own
+//! checksum, so a reader can use them without the columns.
 //!
 //! A filter has blocks of 256 bits. An id sets eight bits of one block, one in each word of 32 bits. A filter accepts every id
 //! that it was made with, and about 1 % of all other ids.
@@ -27,7 +27,7 @@ const SALTS: [u32; BLOCK_BYTES / WORD_BYTES] =
 pub struct FilterInfo {
     /// Bytes of the filter of trace ids.
     pub trace_bytes: usize,
-    /// Bytes of the filter of request ids; 0 if no segment has one.
+    /// Bytes of the filter of request ids; 0 if no segment has a request id.
     pub request_bytes: usize,
     /// CRC-32C of both filters.
     pub(crate) checksum: u32,
@@ -64,7 +64,7 @@ pub struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    /// `bytes` are both filters.
+    /// `bytes` contains both filters.
     pub(crate) fn open(info: &FilterInfo, bytes: &'a [u8]) -> Result<Self, Error> {
         let got = crc32c::crc32c(bytes);
         if got != info.checksum {
@@ -148,13 +148,13 @@ fn has(filter: &[u8], hash: u64) -> bool {
     blocks > 0 && block.chunks_exact(WORD_BYTES).zip(bits(hash)).all(is_set)
 }
 
-/// Offset of the block of a hash, from its upper half.
+/// Offset, in bytes, of the block that the upper half of a hash selects.
 fn block_of(blocks: usize, hash: u64) -> usize {
     let block = ((hash >> 32) * blocks as u64) >> 32;
     usize::try_from(block).unwrap_or(usize::MAX).saturating_mul(BLOCK_BYTES)
 }
 
-/// The bit of a hash in each word of its block, from its lower half.
+/// The bit that the lower half of a hash selects in each word of a block.
 fn bits(hash: u64) -> [u32; SALTS.len()] {
     let [a, b, c, d, ..] = hash.to_le_bytes();
     let low = u32::from_le_bytes([a, b, c, d]);
@@ -175,7 +175,7 @@ mod tests {
             let filter = filter(hashes(0..count));
             assert!(hashes(0..count).into_iter().all(|hash| has(&filter, hash)));
             let wrong = hashes(count..count + 10_000).into_iter().filter(|hash| has(&filter, *hash)).count();
-            assert!(wrong < 250, "{wrong} of 10,000 with {count} ids");
+            assert!(wrong < 250, "a filter of {count} ids accepts {wrong} of 10,000 other ids");
         }
     }
 

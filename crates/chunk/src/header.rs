@@ -7,7 +7,7 @@ use crate::limits::{CHUNK_COLUMNS_MAX, CHUNK_EVENTS_MAX, CHUNK_RECORDS_MAX};
 use crate::stats::{Stats, Sum, from_word};
 use crate::{Error, FilterInfo, Loss, Role, SummaryInfo, codec, text};
 
-/// The part of a chunk before the records. For samples, it includes statistics about them.
+/// The part of a chunk before the records. For samples, it includes their statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     pub kind: Kind,
@@ -45,14 +45,13 @@ pub struct MemberInfo {
     pub stats: Stats,
     /// Name of the codec, as in the tables of the format page.
     pub codec: &'static str,
-    /// Size in the body, bytes; 0 if the header contains all values.
+    /// Size in the body, bytes; 0 if all values are equal, because the header then contains the value.
     pub bytes: usize,
     /// The loss of the values; `None` if they are lossless.
     pub loss: Option<Loss>,
     pub(crate) form: MemberForm,
 }
 
-/// Where the values of a member are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MemberForm {
     /// All values are equal; these are their bits.
@@ -60,7 +59,6 @@ pub(crate) enum MemberForm {
     Stored(Stored),
 }
 
-/// Where the times are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TimesForm {
     Regular { step: i64 },
@@ -79,7 +77,7 @@ pub(crate) struct Stored {
     pub(crate) checksum: Option<u32>,
 }
 
-/// Number of columns with the operations, the first ones of executions.
+/// Number of columns with the operations: the first columns of executions.
 pub(crate) const OPERATION_COLUMNS: usize = 2;
 
 /// The parts of a chunk between header and columns.
@@ -185,7 +183,6 @@ impl ColumnInfo {
 }
 
 impl Header {
-    /// The description of one member.
     pub fn member(&self, member: u16) -> Option<&MemberInfo> {
         let place = self.members.binary_search_by_key(&member, |info| info.member).ok()?;
         self.members.get(place)
@@ -216,7 +213,7 @@ impl Header {
         self.summary.map_or(0, |summary| summary.bytes)
     }
 
-    /// Bytes of the first columns of executions, with the operations.
+    /// Bytes of the columns with the operations.
     pub(crate) fn operation_bytes(&self) -> usize {
         let first = self.columns.iter().take(OPERATION_COLUMNS);
         first.fold(0, |sum, column| sum.saturating_add(column.bytes))
@@ -284,7 +281,7 @@ impl Header {
     fn into_group(mut self, value_type: ValueType, stats: Stats) -> Result<Self, Error> {
         let columns = std::mem::take(&mut self.columns);
         let [at, value] = columns.as_slice() else {
-            return Err(Error::limit("columns of samples", columns.len(), 2));
+            return Err(Error::value("number of columns of samples", columns.len() as u64));
         };
         for (column, role) in [(at, Role::At), (value, Role::Value)] {
             if column.role != role {

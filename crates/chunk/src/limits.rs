@@ -1,9 +1,9 @@
 //! All limits of a chunk (`docs/format/chunk.md`, *Limits*).
 
-/// Limit on samples, entries or segments per chunk. The store cuts chunks much earlier. Readers refuse more.
+/// Limit on samples, entries or segments per chunk. The store cuts chunks much earlier.
 pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
-/// Limit on the series of a group. Each series is a column of values in a chunk of samples. Hosts report tens of metrics
-/// together, and the header must stay small.
+/// Limit on the series of a group. Each series is a column of values in a chunk of samples. A host reports tens of metrics at the
+/// same times. More columns would make the header large.
 pub const GROUP_MEMBERS_MAX: usize = 64;
 /// Limit on events, carried calls, attributes, or template slots per chunk. Bounds the memory that a few hostile bytes
 /// can request (32 MiB per column).
@@ -22,7 +22,8 @@ pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
 pub const NESTING_MAX: u8 = 2;
 /// Limit on the cells of a summary: two for each operation. A chunk with more operations has no summary.
 pub const SUMMARY_CELLS_MAX: usize = 1 << 16;
-/// Limit on the points, and on the buckets, of a summary.
+/// Limit on the points, on the slots with requests, and on the buckets of a summary.
 pub const SUMMARY_POINTS_MAX: usize = 1 << 18;
-/// Limit on the parts of segments in a summary whose other part is in another chunk. A chunk with more has no summary.
+/// Limit on the loose parts of a summary: parts of segments whose previous or next part is in another chunk. A chunk with more
+/// loose parts has no summary.
 pub const SUMMARY_LOOSE_MAX: usize = 1 << 10;

@@ -1,4 +1,4 @@
-//! How lossy is a column? Each lossy column stores its aggregation, its method, its bound, and its largest actual error.
+//! How lossy is a column?
 
 use crate::Error;
 use crate::bytes::{Reader, put_varint};
@@ -16,7 +16,7 @@ pub enum Tolerance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Method {
-    /// Straight lines through the samples.
+    /// Straight lines near the samples.
     Linear = 1,
     /// Steps: small wavelet coefficients are dropped.
     Wavelet = 2,
@@ -45,7 +45,6 @@ pub struct Aggregation {
     pub how: Aggregate,
 }
 
-/// The loss of one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     /// The aggregation, which is applied before the method.
@@ -133,7 +132,8 @@ impl Loss {
         self.aggregation.map(|_| exact)
     }
 
-    /// Upper bound of the difference, in the unit of the values, if no decoded value has a larger absolute value than `largest`.
+    /// Upper bound of the difference between a decoded and the recorded (or aggregated) value, in the unit of the values. No
+    /// decoded value may have a larger absolute value than `largest`.
     pub fn error_max(&self, largest: f64) -> f64 {
         match self.bound {
             Tolerance::Absolute(_) => self.achieved,

@@ -1,5 +1,5 @@
-//! How are the samples of one series read from a chunk? A chunk of version 1 has one series, with times in any order;
-//! samples are no longer written in this version. Of a group, the first member is read.
+//! How are the samples of one series read from a chunk? A chunk of version 1, which is no longer written, has one series with
+//! times in any order. Of a chunk of version 2, only the first member is read.
 
 use tacho_model::{Sample, Timestamp, ValueType};
 
@@ -22,7 +22,6 @@ impl SampleColumns {
     }
 }
 
-/// Reads the only series of version 1, or the first member of a group, in stored order.
 pub(crate) fn decode(header: &Header, body: &[u8]) -> Result<SampleColumns, Error> {
     let Some(info) = header.members.first() else { return Err(Error::value("members", 0u8)) };
     let at = match &header.times {

@@ -18,8 +18,8 @@ pub struct Stats {
     pub last: Value,
 }
 
-/// Statistics of consecutive samples, in the types of PromQL. They can replace reading the samples: no sample is NaN, and
-/// the sum is finite.
+/// Statistics of consecutive samples, as f64 for PromQL. No sample is NaN, and the sum is finite, so that the statistics can
+/// replace the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Time of the first sample.
@@ -36,8 +36,8 @@ pub struct Summary {
     pub last: f64,
 }
 
-/// A sum. The sum of integers is exact. The sum of f64 is compensated, with an error of usually at most two ulp; chunks of
-/// version 1 have a plain sum instead.
+/// The sum of integers is exact. The sum of f64 is compensated, with an error of usually at most two ulp. Chunks of version 1
+/// have a plain sum instead.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sum {
     F64(f64),
@@ -55,8 +55,8 @@ impl Sum {
 }
 
 impl Stats {
-    /// The statistics as f64, for a column of `count` samples; `range` is from the first to the last of them. `None` if the
-    /// statistics cannot replace the samples, because a value is NaN or the sum is not finite.
+    /// The statistics as f64, for a column of `count` samples with times from `range.start` to `range.end`. `None` if a value is
+    /// NaN or the sum is not finite.
     pub fn summary(&self, range: TimeRange, count: usize) -> Option<Summary> {
         let plain = self.count == count && self.sum.as_f64().is_finite();
         plain.then_some(Summary {
@@ -176,7 +176,7 @@ fn float_stats(values: &[f64]) -> Stats {
     let has = |zero: f64| values.iter().any(|value| value.to_bits() == zero.to_bits());
     let (min, max) = match (all.min, all.max) {
         _ if all.count == 0 => (f64::NAN, f64::NAN),
-        // Comparisons treat both zeros as equal. The total order distinguishes them.
+        // The total order distinguishes both zeros, but `<` and `>` treat them as equal.
         (min, max) => (
             if min == 0.0 { if has(-0.0) { -0.0 } else { 0.0 } } else { min },
             if max == 0.0 { if has(0.0) { 0.0 } else { -0.0 } } else { max },

@@ -1,4 +1,4 @@
-//! At which time was each sample taken? Times ascend strictly. Regular times are three numbers, however many times there are.
+//! At which time was each sample taken?
 
 use std::ops::Range;
 use std::sync::Arc;

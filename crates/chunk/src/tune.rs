@@ -1,9 +1,9 @@
 //! Which settings suit these samples: values per chunk, codecs, compression, tolerance?
 //!
-//! Pure functions that encode and decode training data with a [`Candidate`], and choose by the costs. The caller, which
-//! has a clock, measures the costs. The idea is the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term
-//! Storage and Retrieval Technology for Anomaly Detection in Operational Data", FAST 2017, section 4). It chooses chunk
-//! size and compression together, based on the user's own data and queries.
+//! Pure functions that encode and decode training data with a [`Candidate`], and choose a candidate by its costs, which the
+//! caller measures. The idea is the commissioning of Chronix (Lautenschlager et al., "Chronix: Long Term Storage and Retrieval
+//! Technology for Anomaly Detection in Operational Data", FAST 2017, section 4), which chooses chunk size and compression
+//! together, based on the user's own data and queries.
 
 use std::ops::Range;
 
@@ -44,14 +44,14 @@ pub struct EncodedChunk {
 #[derive(Clone, Debug, Default)]
 pub struct EncodedGroup {
     pub chunks: Vec<EncodedChunk>,
-    /// Upper bound of the difference between a stored value and the recorded (or aggregated) value; 0 if there is no difference.
+    /// Upper bound of the difference between a stored value and the recorded (or aggregated) value.
     pub value_error_max: f64,
     /// Largest difference between a stored time and the recorded time (or the time of the aggregate), ns.
     pub time_error_max: u64,
 }
 
 impl TrainingGroup {
-    /// Number of values in all columns.
+    /// Values of all columns.
     pub fn values(&self) -> usize {
         self.at.len() * self.columns.len()
     }
@@ -62,8 +62,8 @@ impl EncodedGroup {
         self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// The samples of some columns in the chunks that overlap the range, as one piece per chunk. Like a store, decodes
-    /// the times of each chunk only once.
+    /// The samples of some columns in the chunks that overlap the range, as one piece per chunk. Decodes the times of each chunk
+    /// only once, like the store.
     ///
     /// # Errors
     /// If a chunk cannot be decoded, which would be a bug.
@@ -125,8 +125,7 @@ fn cut(column: &ValueColumn, part: Range<usize>) -> ValueColumn {
     }
 }
 
-/// Applies the permitted loss. The resulting times depend only on the original times, so they are the same for all
-/// columns.
+/// Applies the permitted loss. The resulting times depend only on the original times, so all columns share them.
 fn lossy(
     out: &mut EncodedGroup,
     at: &[Timestamp],
@@ -193,8 +192,8 @@ pub struct Cost {
     pub read: f64,
 }
 
-/// Weights of read time and write time; space has the weight 1. Each cost of a candidate, divided by the lowest such cost
-/// of all candidates, is raised to the power of its weight.
+/// Weights of read time and write time; space has the weight 1. A score is a product of costs. Each cost is divided by the
+/// lowest cost of all candidates and raised to the power of its weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
     pub read: f64,
@@ -202,8 +201,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// With these weights, half the space justifies twice the read time. Writing has a low weight, because it is rare
-    /// and in the background.
+    /// Half the space justifies twice the read time. Writing has a low weight, because it is rare and in the background.
     pub const BALANCED: Self = Self { read: 1.0, write: 0.1 };
     pub const SPACE: Self = Self { read: 0.2, write: 0.02 };
     pub const SPEED: Self = Self { read: 4.0, write: 0.4 };
@@ -222,18 +220,16 @@ pub fn front(costs: &[Cost]) -> Vec<usize> {
     order.into_iter().map(|(position, _)| position).collect()
 }
 
-/// Index of the candidate with the smallest score. The score is the product of the candidate's costs, each weighted as
-/// [`Weights`] describes. `None` without candidates.
+/// Index of the candidate with the smallest score ([`Weights`]). `None` without candidates.
 pub fn recommend(costs: &[Cost], weights: Weights) -> Option<usize> {
     let all = scores(costs, weights).into_iter().enumerate();
     all.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(position, _)| position)
 }
 
-/// Relative difference up to which sizes count as equal. Sizes are exact, so this is not a tolerance for noise.
+/// Relative difference up to which sizes count as equal.
 const SAME_BYTES: f64 = 0.01;
 
-/// Index of the smallest candidate. Of candidates with equal sizes, `usual` if it is one of them, otherwise the fastest
-/// to read.
+/// Index of the smallest candidate. Of candidates with equal sizes, prefers `usual`, then the fastest to read.
 pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
     let least = costs.iter().map(|cost| cost.bytes).min_by(f64::total_cmp)?;
     let is_small = |cost: &Cost| cost.bytes <= least * (1.0 + SAME_BYTES);
@@ -244,8 +240,8 @@ pub fn smallest(costs: &[Cost], usual: Option<usize>) -> Option<usize> {
     usual.filter(|usual| costs.get(*usual).is_some_and(is_small)).or_else(fastest)
 }
 
-/// Like [`recommend`], but keeps `usual` unless another candidate is clearly better. A candidate is clearly better if its
-/// score is smaller by a fifth (time measurements are not exact), or if it takes over 1 % less space and is not slower to read.
+/// Like [`recommend`], but keeps `usual` unless another candidate is clearly better: its score is smaller by a fifth (time
+/// measurements are not exact), or it takes over 1 % less space and is not slower to read.
 pub fn recommend_over(costs: &[Cost], weights: Weights, usual: usize) -> Option<usize> {
     let scores = scores(costs, weights);
     let best = recommend(costs, weights)?;
@@ -275,8 +271,8 @@ fn scores(costs: &[Cost], weights: Weights) -> Vec<f64> {
 }
 
 /// Groups series with equal times, in the given order, with at most [`GROUP_MEMBERS_MAX`] per group. Also returns the
-/// indexes of each group's series. Omits empty series, series with times that are not strictly ascending, and series whose
-/// numbers of times and values differ.
+/// indexes of each group's series. Omits a series that is empty, has times that are not strictly ascending, or has
+/// different numbers of times and values.
 pub fn group(series: Vec<(Vec<Timestamp>, ValueColumn)>) -> Vec<(TrainingGroup, Vec<usize>)> {
     let mut out: Vec<(TrainingGroup, Vec<usize>)> = Vec::new();
     for (position, (at, column)) in series.into_iter().enumerate() {

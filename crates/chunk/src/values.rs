@@ -60,7 +60,7 @@ impl Values<'_> {
 }
 
 impl ValueColumn {
-    /// The values with these 64 bits each. The inverse of [`Values::words`].
+    /// The inverse of [`Values::words`].
     pub fn from_words(words: Vec<u64>, kind: ValueType) -> Self {
         match kind {
             ValueType::F64 => Self::F64(words.into_iter().map(f64::from_bits).collect()),
@@ -101,7 +101,7 @@ impl ValueColumn {
         (0..self.len()).map_while(|at| self.get(at))
     }
 
-    /// Overwrites the values from index `from` on. Returns whether the types match and the values fit. Otherwise changes
+    /// Overwrites the values from index `from` on. If the types differ or the values do not fit, returns false and changes
     /// nothing.
     pub fn put(&mut self, from: usize, values: Values<'_>) -> bool {
         fn put<T: Copy>(all: &mut [T], from: usize, values: &[T]) -> bool {

@@ -1,16 +1,13 @@
-//! Does each chunk decode to the encoded records? Debug builds check each chunk when it is encoded, unless it is large.
-//! Release builds do not check.
+//! Does each chunk decode to the encoded records? Only debug builds check this.
 //!
-//! This file and the encoders (`entries.rs`, `execution/encode.rs`, `group/encode.rs`) use each other. Each encoder ends
-//! with its check in this file. The check decodes the bytes with `chunk.rs` and compares the records with the input of
-//! the encoder.
+//! This file and the encoders (`entries.rs`, `execution/encode.rs`, `group/encode.rs`) use each other: each encoder ends with its
+//! check, and the check decodes the bytes with `chunk.rs`.
 
 use tacho_model::{Entry, Timestamp};
 
 use crate::{Chunk, ExecutionBlock, GroupColumn};
 
-/// Maximum samples, entries or segments of a chunk that is checked. With more, the check would slow down debug builds too
-/// much.
+/// A chunk with more samples, entries or segments is not checked, because the check would slow down debug builds too much.
 const RECORDS_MAX: usize = 16_384;
 
 pub(crate) fn group(bytes: &[u8], at: &[Timestamp], columns: &[GroupColumn<'_>]) {

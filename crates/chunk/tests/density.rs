@@ -35,8 +35,8 @@ fn samples_take_few_bytes() {
     check("constant, ms of jitter in ns", Values::F64(&[1.5; COUNT]), 1_000_000, 2.7);
 }
 
-/// Ten percentages of a host, every ten seconds for a day. This load is often used to compare time series databases.
-/// The limit includes 0.004 bytes per value for marks, with which a reader of one hour does not decode the whole day.
+/// Ten percentages of a host, every ten seconds for a day, a load that is often used to compare time series databases. The limit
+/// includes 0.004 bytes per value for the marks of the codec `ans`.
 #[test]
 fn a_day_of_walks_takes_little_more_than_its_entropy() {
     const SAMPLES: usize = 8_640;
@@ -49,12 +49,12 @@ fn a_day_of_walks_takes_little_more_than_its_entropy() {
         let bytes = encode_group(&at, 0, &columns, &encoding);
         let each = bytes.len() as f64 / (SAMPLES * walks.len()) as f64;
         println!("ten walks, whole numbers, {:?}: {each:.4} bytes a value", encoding.effort);
-        assert!(each <= 0.278, "{each} bytes a value");
+        assert!(each <= 0.278, "{each} bytes a value, at most 0.278 are allowed");
     }
 }
 
-/// Floats with a regularity that the encoder's sample of 512 values does not show. The automatic choice must take at most
-/// 3 % more bytes than the best requested compression.
+/// The floats have a regularity that the encoder's sample of 512 values does not show. The automatic choice may take 3 % more
+/// bytes than the best requested compression.
 #[test]
 fn automatic_compression_matches_the_best_requested_one() {
     let mut rng = Rng(5);
@@ -67,7 +67,7 @@ fn automatic_compression_matches_the_best_requested_one() {
     let mut mixed = Rng(7);
     let mut places = Rng(8);
     let columns = [
-        // Means as monitors compute them: thousandths that are summed up as floats.
+        // Means as monitors compute them: sums of thousandths as floats.
         column(
             "means of thousandths",
             1.5,
@@ -143,7 +143,11 @@ fn a_log_line_takes_a_small_share_of_its_text() {
             let codec = chunk.header().columns().last().map(|column| column.codec);
             let share = bytes.len() as f64 / text as f64;
             println!("{:<20} {count:>5} lines {:>4.1} % of {text} bytes, {codec:?}", log.name, share * 100.0);
-            assert!(share <= share_max, "{}, {count} lines: {share} of the text", log.name);
+            assert!(
+                share <= share_max,
+                "{}, {count} lines: {share} of the text, limit {share_max}",
+                log.name
+            );
             assert_eq!(chunk.entries().unwrap(), logs::entries(&lines));
         };
         let [sealed, merged] = log.shares_max;

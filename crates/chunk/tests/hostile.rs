@@ -39,8 +39,8 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Recomputes the checksum of the header and, except in a group, of the columns, so that their damage reaches the decoders.
-/// The checksums of filters and of the columns of a group stay.
+/// Recomputes checksums, so that damage reaches the decoders: that of the header, and that of all columns of entries or
+/// executions. Does not change the checksums of filters, of a summary, and of each column of a group.
 fn repair(bytes: &mut [u8]) {
     let of_group = bytes.get(4) == Some(&2);
     let prefix = if of_group { 16 } else { 20 };
@@ -63,13 +63,11 @@ fn repair_header(bytes: &mut [u8], prefix: usize, end: usize) {
     bytes[prefix - 4..prefix].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Bytes of the filters between header and columns.
 fn filter_bytes(chunk: &[u8]) -> usize {
     let filters = Chunk::open(chunk).ok().and_then(|chunk| chunk.header().filters);
     filters.map_or(0, |filters| filters.trace_bytes + filters.request_bytes)
 }
 
-/// Bytes of the summary between filters and columns.
 fn summary_bytes(chunk: &[u8]) -> usize {
     let summary = Chunk::open(chunk).ok().and_then(|chunk| chunk.header().summary);
     summary.map_or(0, |summary| summary.bytes)
@@ -190,12 +188,12 @@ fn every_flipped_bit_is_detected() {
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        assert!(decode(&bytes).is_err(), "bit {bit} flipped");
+        assert!(decode(&bytes).is_err(), "the flipped bit {bit} was not detected");
         repair(&mut bytes);
         let _ = decode(&bytes);
     }
     for length in 0..good.len() {
-        assert!(decode(&good[..length]).is_err(), "cut to {length} bytes");
+        assert!(decode(&good[..length]).is_err(), "a cut to {length} bytes was not detected");
     }
 }
 
@@ -208,7 +206,7 @@ fn every_flipped_bit_of_executions_is_detected_and_damaged_filters_do_not_hide_r
     for bit in 0..good.len() * 8 {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        assert!(decode(&bytes).is_err(), "bit {bit} flipped");
+        assert!(decode(&bytes).is_err(), "the flipped bit {bit} was not detected");
         let Ok(chunk) = Chunk::open(&bytes) else { continue };
         let Ok(Checked { members, filters: Some(_), summary: None }) = chunk.check() else { continue };
         assert!(members.is_empty() && chunk.executions() == whole.executions());
@@ -217,7 +215,7 @@ fn every_flipped_bit_of_executions_is_detected_and_damaged_filters_do_not_hide_r
     }
     assert_eq!(readable, filter_bytes(&good) * 8);
     for length in 0..good.len() {
-        assert!(decode(&good[..length]).is_err(), "cut to {length} bytes");
+        assert!(decode(&good[..length]).is_err(), "a cut to {length} bytes was not detected");
         let front = Chunk::open_front(&good[..length], good.len());
         let is_long_enough = Chunk::front_bytes(&good).is_some_and(|front| front <= length);
         assert_eq!(front.is_ok(), is_long_enough, "front of {length} bytes");
@@ -245,11 +243,14 @@ fn a_damaged_summary_is_detected_and_does_not_hide_records() {
         assert_eq!((chunk.check(), chunk.with_new_front().as_ref()), (Ok(found), Ok(&good)));
     }
     for length in 0..cut.len() {
-        assert!(Chunk::open_summary(&cut[..length], good.len()).is_err(), "cut to {length} bytes");
+        assert!(
+            Chunk::open_summary(&cut[..length], good.len()).is_err(),
+            "a cut to {length} bytes was not detected"
+        );
     }
 }
 
-/// A chunk with another summary of the same length, and valid checksums.
+/// The chunk `good` with a changed summary of the same length, and valid checksums.
 fn with_summary(good: &[u8], change: impl Fn(&mut CallSummary), version: u8) -> Vec<u8> {
     let mut summary = Chunk::open(good).unwrap().summary().unwrap().unwrap();
     change(&mut summary);
@@ -302,7 +303,7 @@ fn a_summary_of_other_calls_is_detected() {
     for length in 0..bytes.len() {
         assert!(
             CallSummary::decode(&bytes[..length], b.operations.clone()).is_err(),
-            "cut to {length} bytes"
+            "a cut to {length} bytes was not detected"
         );
     }
     let version =
@@ -311,7 +312,7 @@ fn a_summary_of_other_calls_is_detected() {
     assert_eq!(version(0), "version of the summary is 0, which is invalid");
 }
 
-/// A read of one member reads only its bytes, so damage of other members has no effect.
+/// A read of one member needs only the columns of the times and of this member.
 #[test]
 fn a_member_is_readable_although_another_is_damaged() {
     let column = |member, values| GroupColumn { member, values, loss: None };

@@ -35,8 +35,8 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     header.clone()
 }
 
-/// Reads one member from those parts of a chunk that are needed for this member. Checks that they have no columns of other
-/// members, and no columns at all for a time range without samples.
+/// Reads one member from the parts of a chunk that this member needs. Checks that these parts have no columns of other members,
+/// and no columns of values for a time range without samples.
 fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     let gathered = |range| {
         let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();
@@ -70,7 +70,7 @@ fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     }
 }
 
-/// A group of one member.
+/// Encodes and decodes a group of one member. Returns its statistics.
 fn samples(at: &[i64], values: &ValueColumn) -> Stats {
     group(at, &[(0, values.clone())]).members[0].stats
 }
@@ -163,7 +163,7 @@ proptest! {
         for (number, segment) in segments.iter().enumerate() {
             let mut own = read.segment(number);
             prop_assert_eq!(own.check(read.operations().len()), Ok(()));
-            // The block uses its own numbers for operations. The operations themselves must be the same.
+            // The block has its own numbers for operations, so the operations are compared instead of their numbers.
             for (a, b) in own.events.iter_mut().zip(&segment.events) {
                 if let (tacho_model::EventKind::Enter(x), tacho_model::EventKind::Enter(y)) = (a.kind, b.kind) {
                     prop_assert_eq!(&read.operations()[x as usize], &operations[y as usize]);
@@ -234,11 +234,11 @@ fn a_column_takes_at_most_thirty_bytes_of_the_header() {
         bytes.len() - header.columns().map(|column| column.bytes).sum::<usize>()
     };
     let each = bytes(2) - bytes(1);
-    assert!(each <= 30, "{each} bytes");
+    assert!(each <= 30, "a column takes {each} bytes of the header, at most 30 are allowed");
 }
 
 #[test]
-fn integers_are_exact() {
+fn statistics_of_integers_are_exact() {
     let odd = (1 << 53) + 1;
     let stats = samples(&[1, 2, 3], &ValueColumn::U64(vec![u64::MAX, odd, u64::MAX]));
     assert_eq!((stats.min, stats.max), (Value::U64(odd), Value::U64(u64::MAX)));
@@ -280,7 +280,7 @@ fn the_largest_segment_fits() {
 }
 
 #[test]
-fn any_number_of_attribute_keys_fits() {
+fn the_largest_number_of_attribute_keys_fits() {
     use tacho_model::{Attribute, AttributeValue, limits};
     let value = |n: usize| match n % 3 {
         0 => AttributeValue::Integer(n as i64),

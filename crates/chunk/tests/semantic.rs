@@ -147,7 +147,10 @@ fn a_tolerance_saves_space() {
             "{name}, {tolerance:?}, {}: {each:.3} bytes a value by {by}, {exact:.3} exact",
             method.name()
         );
-        assert!(each <= bytes_max, "{each} > {bytes_max}");
+        assert!(
+            each <= bytes_max,
+            "{name}, {tolerance:?}: {each} bytes a value, at most {bytes_max} are allowed"
+        );
     }
 }
 
@@ -188,7 +191,7 @@ fn possible_counters_and_columns_that_would_not_take_fewer_bytes_are_not_changed
     assert_eq!((reduced.loss, reduced.kept), (None, Some(Kept::NotSmaller)));
 }
 
-/// Values that were changed before stay as they are. The other values are changed so that the whole column takes few bytes.
+/// Values that were changed before must not change again.
 #[test]
 fn a_column_changed_in_parts_takes_nearly_as_few_bytes_as_one_changed_at_once() {
     for (noise, tolerance, method) in [
@@ -205,7 +208,7 @@ fn a_column_changed_in_parts_takes_nearly_as_few_bytes_as_one_changed_at_once() 
         let whole = simplify(exact.as_values(), &[all], method, tolerance).unwrap().0;
         let mut column = ValueColumn::F64(vec![]);
         let mut known = 700..700;
-        // Each step knows the values of one range. The values of the previous range, a part of this one, are already changed.
+        // Each range contains the previous range, whose values are already changed.
         for now in [700..1_400, 300..1_402, 0..1_402, 0..COUNT] {
             let mut wider = exact.clone();
             wider.put(known.start, column.as_values());
@@ -225,7 +228,10 @@ fn a_column_changed_in_parts_takes_nearly_as_few_bytes_as_one_changed_at_once() 
             assert!((a - b).abs() <= tolerance.amount() * amount);
         }
         let [exact, whole, column] = [exact, whole, column].map(|column| bytes(&column) as f64);
-        assert!((exact - column) / (exact - whole) > 0.8, "{exact}, {whole} at once, {column} in parts");
+        assert!(
+            (exact - column) / (exact - whole) > 0.8,
+            "{exact} bytes exact, {whole} changed at once, {column} changed in parts"
+        );
     }
 }
 

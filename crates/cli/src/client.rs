@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use tls::Tls;
 use token::Token;
 
-/// Timeout of a request, except of [`Client::stream`]. It is longer than the time that the server permits a request by default.
+/// Timeout of a request, except of [`Client::stream`]. Longer than the server's default time limit of a request, 60 s.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
 /// Timeout for connecting, including the TLS handshake.
@@ -38,7 +38,6 @@ pub struct Client {
     tls: Option<Tls>,
 }
 
-/// The address of a server.
 #[derive(Clone, Debug)]
 struct Target {
     /// `HOST:PORT`.
@@ -73,7 +72,7 @@ pub enum Refusal {
 }
 
 impl Client {
-    /// `server` is `HOST`, `HOST:PORT`, `http://HOST:PORT` or `https://HOST:PORT`.
+    /// `server` is `HOST` or `HOST:PORT`, with or without `http://` or `https://`.
     ///
     /// # Errors
     /// When the address has another form, or the TLS files cannot be used. The message never contains a password.
@@ -89,7 +88,6 @@ impl Client {
         (self.token.is_some() && self.tls.is_none() && token::is_on_network(authority)).then_some(authority)
     }
 
-    /// Sends a GET and parses the JSON response.
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
         json(&self.get_text(path).await?)
     }
@@ -107,8 +105,7 @@ impl Client {
         self.send(Method::DELETE, path).await
     }
 
-    /// The same as [`Self::post`]. The inner result is an error if the server refuses the request because it already does too
-    /// much of this kind (429).
+    /// Like [`Self::post`]. The inner result is an error if the server answers 429 (Too Many Requests).
     pub async fn post_or_busy(&self, path: &str) -> Result<Result<String, Failure>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
@@ -117,9 +114,8 @@ impl Client {
         }
     }
 
-    /// The same as [`Self::post`], but a refusal that a retry does not change is not an error: the result is its message, and
-    /// `None` on success. Such a refusal is, for example, that the server does not know the object of the path, or no longer
-    /// accepts the token.
+    /// Like [`Self::post`]. Returns `None` on success. Returns the message of the server if its answer is a refusal that a retry
+    /// does not change: a status 4xx except 408 and 429, for example because the object of the path is unknown.
     pub async fn post_or_refused(&self, path: &str) -> Result<Option<String>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {
@@ -158,7 +154,6 @@ impl Client {
         Ok((status, connection.text(response).await?))
     }
 
-    /// Opens a connection for many requests.
     pub async fn connect(&self) -> Result<Connection, Failure> {
         match tokio::time::timeout(CONNECT_TIME_MAX, self.connection()).await {
             Ok(connected) => connected,
@@ -212,7 +207,6 @@ impl Client {
     }
 }
 
-/// A response that is still being received.
 pub struct Stream {
     target: Target,
     body: Incoming,
@@ -220,7 +214,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The next part. `None` at the end.
+    /// Returns `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|e| {
@@ -236,7 +230,6 @@ impl Stream {
 }
 
 impl Connection {
-    /// Posts a body. Returns the text of the response.
     pub async fn post(&mut self, path: &str, body: Bytes) -> Result<String, Refusal> {
         let exchange = async {
             let response = self.request(Method::POST, path, body).await?;
@@ -284,7 +277,7 @@ impl Connection {
         }
     }
 
-    /// The reason why a request failed. If the connection ended first, the error of the connection has the reason.
+    /// The failure of a request. If the connection ended first, the error of the connection is the reason.
     async fn ended(&mut self, error: hyper::Error) -> Failure {
         if (error.is_canceled() || error.is_closed())
             && let Ok(Err(cause)) = (&mut self.driver).await
@@ -323,14 +316,13 @@ impl Target {
                 "is it running? start one with `tacho serve`, or check the address in TACHO_URL"
             }
             Named::Default => {
-                "is it running? start one with `tacho serve`, or name another with --server or TACHO_URL"
+                "is it running? start one with `tacho serve`, or name another server with --server or TACHO_URL"
             }
         }
     }
 }
 
-/// Parses the address of a server. Returns `HOST:PORT`, and whether the scheme is https. Errors show the address without user
-/// name and password.
+/// Returns `HOST:PORT`, and whether the scheme is https. Errors show the address without user name and password.
 fn authority(server: &str) -> Result<(String, bool), Failure> {
     let (scheme, rest) = server.split_once("://").unwrap_or(("http", server));
     let wrong = |cause: &str| Failure::usage(format!("{}: {cause}", without_credentials(server)));
@@ -370,11 +362,12 @@ fn authority(server: &str) -> Result<(String, bool), Failure> {
     Ok((format!("{host}:{port}"), scheme == "https"))
 }
 
-/// Replaces user name and password with `***`. All text before the last `@` counts as these, because a password may have `/` and
-/// `@` that are not escaped.
+/// Replaces all text between the scheme and the last `@` with `***`, because a password may have unescaped `/` and `@`.
 fn without_credentials(server: &str) -> String {
     let Some((credentials, host)) = server.rsplit_once('@') else { return server.to_owned() };
-    let scheme = credentials.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+    let scheme =
+        credentials.split_once("://").filter(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()));
+    let scheme = scheme.map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
     format!("{scheme}***@{host}")
 }
 
@@ -395,7 +388,6 @@ fn interrupted(target: &Target, error: &hyper::Error) -> Failure {
         .hint("if this is a Tachograph server, its log says why")
 }
 
-/// Parses a response as JSON.
 pub fn json(text: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|e| {
         Failure::new(format!("the answer is not from a Tachograph server, because it is not JSON: {e}"))
@@ -408,9 +400,9 @@ fn retry_after(response: &Response<Incoming>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-/// Converts an error response to a failure. Status 400 with the error type `bad_data` is from the server and means that an
-/// argument of the command is wrong, such as a selector that cannot be parsed. Any other 400 says nothing about the arguments:
-/// it is from a proxy, from another program, or from a server that requires TLS.
+/// The failure of an error response. Status 400 with the error type `bad_data` means that an argument of the command is wrong,
+/// such as a selector that cannot be parsed. A proxy, another program, or a server that requires TLS may send another 400, which
+/// is no argument error.
 fn asked_wrongly(target: &Target, status: StatusCode, body: &str) -> Failure {
     let failure = refused(target, status, body);
     let is_judged = serde_json::from_str::<Value>(body).is_ok_and(|said| said["errorType"] == "bad_data");
@@ -420,8 +412,7 @@ fn asked_wrongly(target: &Target, status: StatusCode, body: &str) -> Failure {
 /// Limit on the characters of a response that a message shows.
 const ANSWER_CHARS_MAX: usize = 200;
 
-/// Converts an error response to a failure with the message of the server. Error responses of other programs, such as
-/// proxies, have other forms.
+/// The failure of an error response: the message of the server, or the first line of the response of another program.
 fn refused(target: &Target, status: StatusCode, body: &str) -> Failure {
     let said: Option<Value> = serde_json::from_str(body).ok();
     if let Some(error) = said.as_ref().and_then(|v| v["error"].as_str()) {
@@ -503,6 +494,7 @@ mod tests {
             ("me:s3cret@box", "***@box: user name and password are not supported"),
             ("http://me:s3/cr@et@box/x", "http://***@box/x: user name and password are not supported"),
             ("https://me:s3cret@box", "https://***@box: user name and password are not supported"),
+            ("me:s3cret@http://x@box", "***@box: user name and password are not supported"),
             ("me:s3cret@http://box", "***@http://box: user name and password are not supported"),
         ] {
             let failure = Client::new(server, Named::Flag, None).err().unwrap();
@@ -548,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lasting_refusal_of_a_renewal_is_told_apart_from_a_busy_server() {
+    fn a_lasting_refusal_of_a_renewal_differs_from_a_busy_server() {
         use std::io::{Read, Write};
 
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

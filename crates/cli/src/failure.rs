@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use tacho_api::printable::printable_lines;
 
-/// Exit codes, similar to `grep` and `curl`: 0 done, 1 failed, 2 wrong arguments, 3 partly done, 130 interrupted.
+/// Exit codes other than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// The command was tried and failed.
     Failed = 1,
-    /// The command was not tried: settings or arguments are wrong. clap has the same exit code.
+    /// The command was not tried, because settings or arguments are wrong. clap has the same exit code.
     Usage = 2,
     /// The command did a part of its work. The rest failed, for example because records are broken or were refused.
     Partly = 3,
@@ -38,14 +38,12 @@ impl Failure {
         Self { message: message.to_string(), hint: None, code: Code::Partly }
     }
 
-    /// The exit code after a signal.
     pub const INTERRUPTED: i32 = Code::Interrupted as i32;
 
     pub fn interrupted(message: impl fmt::Display) -> Self {
         Self { message: message.to_string(), hint: None, code: Code::Interrupted }
     }
 
-    /// The same failure as an argument error.
     #[must_use]
     pub fn into_usage(self) -> Self {
         Self { code: Code::Usage, ..self }
@@ -56,13 +54,13 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same failure with additional lines that show the place of the error.
+    /// Adds lines that show the place of the error.
     #[must_use]
     pub fn showing(self, lines: &str) -> Self {
         Self { message: format!("{}\n{lines}", self.message), ..self }
     }
 
-    /// The same failure with its place before the message.
+    /// Puts the place before the message.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }

@@ -26,7 +26,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let ended = match Cli::try_parse() {
         Ok(cli) => command::run(cli),
-        // Help and version are printed by clap.
+        // clap prints help and version.
         Err(said) if !said.use_stderr() => said.exit(),
         Err(said) if said.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => said.exit(),
         Err(mistake) => {

@@ -1,7 +1,7 @@
 //! Handles SIGTERM and SIGINT, which end a command in an orderly way.
 
-/// Returns a future that resolves at SIGTERM or SIGINT (Ctrl-C). As soon as this function is called, neither signal ends the
-/// process any more, even before the future is polled.
+/// Returns a future that resolves at SIGTERM or SIGINT (Ctrl-C). After this call neither signal ends the process, even before the
+/// future is polled.
 pub fn stop() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,10 +1,10 @@
 //! Draws a scatter plot as SVG 1.1: two logarithmic axes, points in series, a line through the best points.
 //!
-//! The SVG has attributes only and no styles, so that it looks the same in all viewers and pages.
+//! The SVG has attributes and no styles, so that it looks the same in all viewers and pages.
 
 use std::fmt::Write;
 
-/// A series of points of one colour.
+/// The points of one colour.
 pub struct Series<'a> {
     pub name: &'a str,
     pub points: Vec<Point>,
@@ -32,10 +32,10 @@ const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 540.0;
 /// Left, right, top and bottom of the area in which points are drawn.
 const AREA: (f64, f64, f64, f64) = (80.0, 690.0, 50.0, 480.0);
-/// Okabe and Ito's palette, which colour-blind readers can tell apart ("Color Universal Design", 2008).
+/// Okabe and Ito's palette for colour-blind readers ("Color Universal Design", 2008).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 
-/// One axis, which converts a value to a position.
+/// Converts values to positions.
 struct Axis {
     low: f64,
     high: f64,

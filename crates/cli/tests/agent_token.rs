@@ -1,5 +1,5 @@
-//! Tests the token of the Java agent. The calls of a program whose token may write are recorded. Other programs are not
-//! disturbed, and their log has the cause.
+//! Tests the token of the Java agent. A program with a token for writing is recorded. A program without such a token is not
+//! recorded and not disturbed, and its log says why.
 
 #[path = "support/java.rs"]
 mod java;
@@ -40,7 +40,7 @@ impl Place {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The operations of a service, as `tacho operations` prints them.
+    /// The output of `tacho operations`.
     fn operations(&self, service: &str) -> String {
         let mut command = Command::new(tacho());
         command.args(["operations", "--service", service, "--server", &self.server.url()]);
@@ -53,7 +53,6 @@ impl Place {
         wait_for(&format!("calls of {service}"), is_there);
     }
 
-    /// Starts the test program with the Java agent.
     fn program(&self, java: &Java, version: u32, service: &str, variables: &[(&str, &str)]) -> Program {
         let agent = format!("-javaagent:{}", java.agent.display());
         let to = self.server.records.to_string();
@@ -67,7 +66,7 @@ impl Place {
     }
 }
 
-/// Adds a token to a data directory, and returns its text.
+/// Adds a token. Returns its text.
 fn add(data: &Path, arguments: &[&str]) -> String {
     let data = data.to_str().unwrap();
     let (code, stdout, stderr) = run(&[&["token", "add"], arguments, &["--data", data]].concat());

@@ -1,5 +1,5 @@
-//! Tests `tacho attach` with real JVMs: the agent is loaded and records, or the reason of the failure is reported. The program
-//! is not disturbed.
+//! Tests `tacho attach` with real JVMs. The agent is loaded and records, or the reason of the failure is reported. The program is
+//! not disturbed.
 
 #[path = "support/java.rs"]
 mod java;
@@ -17,7 +17,6 @@ use support::{Server, run, tacho, wait_for};
 
 const NOBODY: u32 = 65_534;
 
-/// Runs `tacho attach` with this agent.
 fn attach(java: &Java, pid: &str, args: &[&str]) -> (Option<i32>, String, String) {
     run(&[&["attach", pid, "--jar", java.agent.to_str().unwrap()], args].concat())
 }
@@ -251,8 +250,8 @@ fn a_user_cannot_attach_to_programs_of_other_users() {
     let folder = java::for_all();
     let (binary, agent) = (folder.path().join("tacho"), folder.path().join("agent.jar"));
     for (from, to) in [(Path::new(tacho()), &binary), (&java.agent, &agent)] {
-        // `cp` makes the copy, because a file that is open for writing cannot be executed: if this process made the copy, a
-        // child process of another test might inherit the open file.
+        // A file that is open for writing cannot be executed. If this process wrote the copy, a child process of another test
+        // could inherit the open file.
         let copied = Command::new("cp").arg(from).arg(to).status().expect("cp runs");
         assert!(copied.success(), "{} could not be copied", from.display());
         std::fs::set_permissions(to, Permissions::from_mode(0o755)).unwrap();

@@ -48,7 +48,7 @@ fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// Number of values of the series `line`, by HTTP.
+/// Number of samples of the series `line`, over HTTP.
 fn count(server: &Server, token: &str) -> String {
     let query = "/api/v1/query?query=sum(count_over_time(line%5B100000d%5D))&time=1800000000";
     let answer = server.request("GET", query, &[("Authorization", token)], b"").json();
@@ -79,7 +79,7 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
     let list = json(&["backup", "list", text(&at)]);
     let first = &list["backups"][0];
     assert_eq!(first["live"], false);
-    // The two copies of the manifest are one object.
+    // `MANIFEST` and `MANIFEST.backup` have the same bytes, so the repository has one object for both.
     let manifest = fs::metadata(data.join("chunks/MANIFEST")).unwrap().len();
     assert_eq!(first["new_bytes"].as_u64().map(|new| new + manifest), first["bytes"].as_u64());
     let id = first["id"].as_str().unwrap();
@@ -91,7 +91,6 @@ fn a_directory_at_rest_is_restored_as_it_was_at_each_backup() {
     let part = later["new"]["bytes"].as_u64().unwrap();
     assert!(part > 0 && part < later["bytes"].as_u64().unwrap() * 9 / 10, "{later}");
 
-    // By id, by the beginning of an id, and by time.
     let others = [&again, &later].map(|backup| backup["id"].as_str().unwrap());
     let is_unique = |beginning: &&str| !others.iter().any(|other| other.starts_with(beginning));
     let beginning = (11..=id.len()).map(|length| &id[..length]).find(is_unique).unwrap();
@@ -204,7 +203,6 @@ fn verify_and_prune_report_their_results() {
     fs::remove_file(&record).unwrap();
     let (_, stderr) = failure(&["backup", "verify", text(&at)]);
     assert!(stderr.contains("hint: the next backup writes a missing object again"), "{stderr}");
-    // The next backup writes a removed object again.
     json(&["backup", "create", text(&data), text(&at)]);
     json(&["backup", "verify", text(&at)]);
     json(&["restore", text(&at), text(&out)]);
@@ -259,7 +257,6 @@ fn wrong_places_are_refused_before_anything_is_written() {
         assert!(stderr.contains("is not a backup repository: it has no repository.json"), "{stderr}");
     }
     assert!(!at.exists());
-    // A restore.
     json(&["backup", "create", text(&data), text(&at)]);
     symlink(&at, place.path().join("also")).unwrap();
     for (inside, of) in [
@@ -349,7 +346,6 @@ fn a_running_server_is_backed_up_without_a_stop() {
     for (id, expect) in ids.iter().zip(["1000", "1500", "1400"]) {
         json(&["restore", text(&at), text(&out), "--at", id]);
         let restored = Server::start(&out);
-        // The restored server requires a token, too.
         assert_eq!(restored.get("/api/v1/labels").status, 401);
         assert_eq!(count(&restored, token), expect);
         write(&restored, token, 5_000..5_001);
@@ -382,7 +378,6 @@ fn a_running_server_is_backed_up_like_a_directory_at_rest() {
     write(&server, "", 0..10);
     let url = server.url();
     let create = ["backup", "create", text(&data), text(&at), "--server", &url];
-    // Entries that are not copied are named.
     fs::write(&outside, "secret").unwrap();
     fs::write(data.join("foo.txt"), "").unwrap();
     fs::create_dir(data.join("sub")).unwrap();
@@ -399,7 +394,7 @@ fn a_running_server_is_backed_up_like_a_directory_at_rest() {
         .map(|name| format!("warning: {name} is not a file of a data directory, and not in the backup"));
     let live = warnings(&stderr);
     assert_eq!(live, expected);
-    // A symbolic link is refused by the command, and by the server.
+    // The command and the server refuse a symbolic link.
     symlink(&outside, data.join("probes.json")).unwrap();
     let (code, refused) = failure(&create);
     assert_eq!(code, 1);
@@ -433,7 +428,7 @@ fn a_backup_that_waits_for_other_snapshots_says_so() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // If the command prints nothing until it ends, the leases of the snapshots have ended.
+    // If the command printed nothing, the read would end when the command ends, after the leases of the snapshots.
     let mut line = String::new();
     let mut stderr = BufReader::new(waiting.stderr.take().unwrap());
     stderr.read_line(&mut line).unwrap();
@@ -464,7 +459,7 @@ fn snapshots_are_bounded_keep_removed_files_and_are_removed_at_the_next_start() 
     let count = first["files"].as_array().unwrap().len();
     assert!(count >= 3, "{first}");
     assert_eq!(pinned(&data), count);
-    // A merge begins with a flush, which removes the journal. The hard link in the snapshot stays.
+    // A merge begins with a flush, which removes the journal. The hard link in the snapshot remains.
     assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
     assert_eq!(pinned(&data), count);
     assert_eq!(run(&["check", text(&data)]).0, Some(0));

@@ -1,5 +1,5 @@
-//! Tests that a backup has every record that was acknowledged before it began, exactly once. Servers and backups are killed
-//! at random moments while an agent sends records, and the server merges.
+//! Tests that a backup has every record that was acknowledged before the backup began, exactly once. Servers and backups are
+//! killed at random moments, while an agent sends records and the server merges.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -39,7 +39,7 @@ match = '{__name__=~".+"}'
 values = 256
 "#;
 
-/// The numbers of frames that the agent has sent, and that the server has acknowledged.
+/// Numbers of the last sent and the last acknowledged frame.
 #[derive(Default)]
 struct Model {
     sent: AtomicU64,
@@ -90,7 +90,7 @@ fn begin(data: &Path, at: &Path, url: &str) -> Child {
         .unwrap()
 }
 
-/// Waits for a backup. Returns it, or stderr of the failure.
+/// Waits for a backup. On failure returns stderr.
 fn end(child: Child, before: u64) -> Result<Made, String> {
     let output = child.wait_with_output().unwrap();
     if !output.status.success() {
@@ -120,15 +120,13 @@ fn after_many_kills_each_backup_has_all_records_acknowledged_before_it() {
             // Flushes and merges until the server has ended, so that journals and segment files are removed.
             let merge = ["merge", "--server", &url];
             scope.spawn(move || while run(&merge).0 == Some(0) {});
-            // A backup process is killed.
             let mut doomed = begin(&data, &at, &url);
             std::thread::sleep(Duration::from_millis(random.below(150)));
             doomed.kill().unwrap();
             doomed.wait().unwrap();
-            // A backup is completed.
             let before = model.acked();
             made.push(end(begin(&data, &at, &url), before).unwrap_or_else(|e| panic!("{e}{}", server.log())));
-            // A server is killed during a backup. The backup continues with the snapshot of the server, or fails.
+            // The server is killed during a backup. The backup continues with the snapshot that the server made, or fails.
             let before = model.acked();
             let last = begin(&data, &at, &url);
             std::thread::sleep(Duration::from_millis(random.below(150)));
@@ -144,7 +142,7 @@ fn after_many_kills_each_backup_has_all_records_acknowledged_before_it() {
     }
     let live = made.iter().filter(|backup| backup.live).count();
     println!(
-        "{kills} kills, {} backups, {live} live, {cut_off} cut off, {} frames",
+        "{kills} rounds: {} backups, {live} of a running server; {cut_off} failed with their server; {} frames",
         made.len(),
         model.acked()
     );
@@ -156,7 +154,7 @@ fn after_many_kills_each_backup_has_all_records_acknowledged_before_it() {
     }
 }
 
-/// Restores a backup and compares every record with those that were sent.
+/// Restores a backup and compares its records with the sent ones.
 fn check(at: &Path, out: &Path, backup: &Made, model: &Model) {
     let restored = run(&["restore", at.to_str().unwrap(), out.to_str().unwrap(), "--at", &backup.id]);
     assert_eq!(restored.0, Some(0), "{restored:?}");
@@ -178,12 +176,12 @@ fn check(at: &Path, out: &Path, backup: &Made, model: &Model) {
     std::fs::remove_dir_all(out).unwrap();
 }
 
-/// The store has the records of the frames 1 to `frames`, each once, and no others.
+/// Checks that the store has the records of the frames 1 to `frames`, each once, and no others.
 async fn check_frames(store: &Store, frames: u64, id: &str) {
     let heap = find(store, Kind::Sample, "heap");
     let expect: Vec<_> = (1..=frames).flat_map(content::samples).collect();
     assert!(store.samples(heap, TimeRange::ALL).await.unwrap() == expect, "samples of {id}");
-    // Unlike a read, this counts samples with equal times separately.
+    // Unlike a read, the headers count samples with equal times separately.
     let chunks = store.chunks(Kind::Sample, heap).await.unwrap();
     let stored: u64 = chunks.iter().map(|chunk| chunk.header.count as u64).sum();
     assert_eq!(stored, expect.len() as u64, "samples of {id}");

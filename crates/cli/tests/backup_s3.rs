@@ -1,4 +1,4 @@
-//! Tests a backup repository in a bucket, with moto, a server with the API of S3. It is installed once from PyPI.
+//! Tests a backup repository in a bucket of moto, a server with the API of S3, which is installed once from PyPI.
 
 #[path = "support/filled.rs"]
 mod filled;
@@ -53,7 +53,7 @@ for line in sys.stdin:
 /// Credentials of the account that owns the objects of `tacho`. The server does not verify signatures.
 const SIGNED: &[(&str, &str)] = &[("Authorization", "AWS key:signature")];
 
-/// The directory with the packages. Installs them if it does not exist.
+/// The directory with the packages, which are installed if it does not exist.
 fn packages() -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let installed = place.join("moto-5.2.5");
@@ -90,7 +90,7 @@ impl Service {
         Self { child, lines, at }
     }
 
-    /// Sends a command to the server, and waits until it has been carried out.
+    /// Sends a command to the server, and waits for `ok`.
     fn tell(&mut self, command: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();
         assert_eq!(line(&mut self.lines), "ok");
@@ -107,7 +107,6 @@ impl Service {
         command
     }
 
-    /// Runs `tacho` with the credentials of the service.
     fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
         let output = self.tacho(args).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -128,7 +127,6 @@ impl Service {
         assert_eq!(request(self.at, "DELETE", &format!("/history/{key}"), SIGNED, b"").status, 204);
     }
 
-    /// The keys in the bucket.
     fn keys(&self) -> Vec<String> {
         let listed = request(self.at, "GET", "/history?list-type=2", &[], b"").text();
         let keys = listed.split("<Key>").skip(1);
@@ -221,8 +219,8 @@ fn a_backup_whose_lock_another_process_removed_fails_and_leaves_no_damage() {
     service.json(&["backup", "create", data_text, at]);
     in_runtime(fill(&data, 20..24, false));
 
-    // A second backup waits for the answer to the copy of its first object. Its lock is made 601 s old, as if the backup had not
-    // renewed it for this time.
+    // A second backup waits for the answer to the copy of its first object. Its lock becomes 601 s older, as if the backup had
+    // not renewed it.
     service.tell("hold");
     let slow = service.tacho(&["backup", "create", data_text, at]).stderr(Stdio::piped()).spawn().unwrap();
     assert_eq!(line(&mut service.lines), "held");

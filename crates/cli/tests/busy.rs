@@ -1,5 +1,5 @@
-//! Tests a full memory budget of request bodies, and a full queue of merges. Further requests get an error with Retry-After.
-//! When memory or a place in the queue is free again, requests succeed.
+//! Tests a full memory budget of request bodies, and a full queue of merges. Further requests get an error with Retry-After,
+//! until memory or a place in the queue is free.
 
 #[path = "../../server/tests/support/inside.rs"]
 mod inside;
@@ -37,14 +37,14 @@ fn metric(at: SocketAddr, series: &str) -> f64 {
     line.map_or(0.0, |value| value.parse().unwrap())
 }
 
-/// The encoded body of a remote write with one sample.
+/// A remote write with one sample.
 fn remote_write() -> Vec<u8> {
     const PAIR: &[u8] = &[0x0a, 8, b'_', b'_', b'n', b'a', b'm', b'e', b'_', b'_', 0x12, 1, b'r'];
     const SAMPLE: &[u8] = &[0x12, 11, 9, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f, 16, 1];
     let label = [&[0x0a, PAIR.len() as u8], PAIR].concat();
     let series = [label.as_slice(), SAMPLE].concat();
     let plain = [&[0x0a, series.len() as u8], series.as_slice()].concat();
-    // Snappy encodes the length, then one literal.
+    // The Snappy block has the length, then one literal.
     [&[plain.len() as u8, ((plain.len() - 1) << 2) as u8], plain.as_slice()].concat()
 }
 
@@ -69,8 +69,8 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
         let answer = ask(door);
         assert!(answer.status < 300, "{door}: {} {}", answer.status, answer.text());
     }
-    // Starts as many large bodies as fit. A body takes memory as it arrives, and all of them arrive at the same time, so some
-    // may be refused before they are complete. Small bodies then use up the rest of the budget.
+    // The test sends as many large bodies as fit. A body takes memory as it arrives, and all arrive at the same time, so the
+    // server may refuse some before they are complete. Small bodies then use up the rest of the budget.
     let mut held: Vec<TcpStream> = (0..BODIES).map(|_| stalled(at, BODY_BYTES - 1)).collect();
     wait_for("the budget to be used up", || {
         held.push(stalled(at, 1));
@@ -92,7 +92,7 @@ fn a_full_body_budget_refuses_requests_until_it_is_released() {
         assert_eq!(metric(at, &series), before + 1.0, "{door}");
     }
     assert_eq!(server.get("/healthz").status, 200);
-    assert_eq!(server.get("/api/v1/query?query=good_value&time=1").status, 200);
+    assert_eq!(server.get("/api/v1/query?query=good&time=1").status, 200);
     drop(held);
     wait_for("memory for a body", || (ask("line").status == 204).then_some(()));
     for door in ["line", "remote-write", "import"] {
@@ -140,7 +140,7 @@ fn a_third_merge_request_gets_429() {
     }
     assert_eq!(post("/api/v1/admin/tsdb/clean_tombstones", b"").status, 429);
     assert_eq!(request(at, "GET", "/healthz", &[], b"").status, 200);
-    assert!(answers.try_recv().is_err(), "two requests are still open");
+    assert!(answers.try_recv().is_err(), "a sixth request was answered while the driver was frozen");
     driver.thaw();
     for _ in 0..2 {
         assert_eq!(answers.recv_timeout(PATIENCE).expect("an answer").status, 200);

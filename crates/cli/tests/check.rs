@@ -1,5 +1,5 @@
-//! Tests `tacho check` and `tacho repair`. An undamaged directory is clean, even while a server writes to it. A changed bit of a
-//! file with a checksum is reported, and so is a missing, short or foreign file. A repair loses only damaged records.
+//! Tests `tacho check` and `tacho repair`. An undamaged directory is clean, even while a server writes to it. A check reports a
+//! changed bit of a file with a checksum, and a missing, short or foreign file. A repair loses only damaged records.
 
 #[path = "support/checked.rs"]
 mod checked;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use support::{Server, run};
 use tacho_model::{Kind, Labels, NAME};
 
-/// Number of single bits that the test flips; `TACHO_CHECK_FLIPS` sets another number.
+/// Number of flipped bits; `TACHO_CHECK_FLIPS` sets another number.
 const FLIPS: usize = 200;
 /// Number of repairs, each after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
 const REPAIRS: usize = 30;
@@ -174,8 +174,7 @@ fn every_flipped_bit_is_reported() {
     assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
 }
 
-/// Maximum number of records of one row or one journal batch. The test assumes this number for each damaged row or batch whose
-/// number of records is unreadable.
+/// Maximum number of records of one row or one journal batch. The test assumes this number if the real number is unreadable.
 const UNIT_RECORDS: usize = 12 * 600;
 
 #[test]
@@ -244,7 +243,7 @@ fn a_repair_loses_only_damaged_records() {
         );
     }
     println!(
-        "{flips} repairs: {lost_all} of {} records lost, {partly} with their exact number",
+        "{flips} repairs: {lost_all} of {} records lost; {partly} repairs state the exact number",
         flips * whole.len()
     );
 }
@@ -329,7 +328,7 @@ fn writer_of(pipe: &Path, reader: &mut std::process::Child) -> std::fs::File {
     }
 }
 
-/// In this test, the last file that a repair copies is a named pipe. The signal arrives while the repair waits for the pipe.
+/// The last file that the repair copies is a named pipe. The signal arrives while the repair waits for the pipe.
 #[test]
 fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let place = tempfile::tempdir().unwrap();
@@ -339,7 +338,7 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let pipe = data.join("tacho.toml");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let before = contents(&data);
-    // A test that a script runs in the background ignores SIGINT, and its child processes inherit this. `env` undoes it.
+    // A test in the background of a script ignores SIGINT, and so do its child processes. `env` restores the default.
     let mut command = Command::new("env");
     command.args(["--default-signal=INT", support::tacho(), "repair"]).arg(&data).arg("--into").arg(&into);
     let mut repairing = command.spawn().unwrap();
@@ -351,7 +350,7 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     assert_eq!(
         (status.code(), status.signal()),
         (None, Some(2)),
-        "it must end by SIGINT, which a shell shows as 130"
+        "the repair must end by SIGINT, which a shell shows as exit code 130"
     );
     assert!(contents(&data) == before, "{} changed", data.display());
 
@@ -489,7 +488,7 @@ fn a_file_of_tokens_that_other_users_may_change_is_reported() {
             "{stdout}"
         );
         let found = std::fs::metadata(data.join("tokens")).unwrap().permissions().mode();
-        assert_eq!(found & 0o777, mode, "the check changes nothing");
+        assert_eq!(found & 0o777, mode, "the check changed the mode of the file");
     }
 }
 

@@ -17,8 +17,7 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Creates a data directory as it would have been created a hundred days ago, with one sample of that time. Returns this time in
-/// seconds.
+/// Creates a data directory with the clock of a hundred days ago, and one sample of that time. Returns this time, s.
 fn long_ago(data: &std::path::Path) -> u64 {
     let then = now_s() - 100 * DAY_S;
     let at = i64::try_from(then).unwrap() * 1_000_000_000;

@@ -1,5 +1,5 @@
-//! A confined token learns nothing about other series: every route, with every method, is tried with hostile parameters. The
-//! routes are those of the router, so a new route is tried, too.
+//! Tests that answers to a confined token have nothing of other series. The requests use each route of the router, each method
+//! and hostile parameters.
 
 mod support;
 #[path = "support/tokens.rs"]
@@ -14,12 +14,12 @@ use tacho_model::{Entry, Event, EventKind, OperationKind, Sample, Value};
 use tacho_server::http::route::Need;
 use tokens::{Agent, add_to, ask, audit};
 
-/// Part of all names and texts of the team whose series the confined tokens may not see. No answer to a confined token, or to a
-/// request without a token, may contain it.
+/// Part of all names and texts of the team whose series the confined tokens may not see. No answer to a request with a confined
+/// token, or without a token, may contain this text.
 const FOREIGN: &str = "foreign";
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
-/// Parameters that ask for other series, some with names that are only similar to theirs, because errors suggest similar names.
-/// No parameter contains [`FOREIGN`], because answers may repeat parameters.
+/// Parameters that ask for other series. Some have names similar to names of these series, because errors suggest similar
+/// names. No parameter contains [`FOREIGN`], because answers may repeat parameters.
 const HOSTILE: [&str; 14] = [
     "",
     "all=1&totals=1",
@@ -106,7 +106,7 @@ fn form(pairs: &str) -> String {
         .replace('<', "%3C")
 }
 
-/// The paths of a route: with the names, labels and traces that an attacker may know or guess.
+/// The paths of a route, with names, labels and traces that an attacker may guess.
 fn paths(route: &str) -> Vec<String> {
     let fills: &[&str] = match route {
         "/api/v1/label/{name}/values" => &["__name__", "team", "service", "host", "foreig_label"],
@@ -146,7 +146,7 @@ impl Two {
         Self { server, _agents: agents, _place: place }
     }
 
-    /// Makes a token, and waits until the server accepts it.
+    /// Returns when the server accepts the token.
     fn token(&self, name: &str, more: &[&str]) -> String {
         add_to(&self.server, name, more)
     }
@@ -272,7 +272,7 @@ fn ids_of_rules_and_sessions_do_not_reveal_how_many_others_exist() {
     let get = |path: &str| ask(&two.server, "GET", path, &token);
     let rules = get("/api/v1/probes").json()["data"]["rules"].clone();
     assert_eq!((rules.as_array().map(Vec::len), &rules[0]["pattern"]), (Some(1), &"own.Class.*".into()));
-    // The real id of the rule is 2. Such small ids would reveal how many other rules there are.
+    // The real id of the rule is 2, which would reveal that there is another rule.
     let number = rules[0]["id"].as_u64().unwrap();
     assert!(number > 1_000_000, "{rules}");
     assert_eq!(get(&format!("/api/v1/agents?rule={number}")).status, 200);
@@ -298,7 +298,7 @@ fn a_confined_token_writes_only_its_own_series() {
     assert!(said.contains("2 refused, the others are kept") && said.contains("confined to"), "{said}");
     let kept = ask(&two.server, "GET", &form("/api/v1/series?match[]=cpu"), &admin).text();
     assert!(kept.contains("\"team\":\"a\"") && !kept.contains("\"team\":\"b\""), "{kept}");
-    // An agent with this token is refused as a whole, because its calls have no label `team`.
+    // The calls of an agent have no label `team`, so the server refuses the whole agent.
     let (_, first) = Agent::connect(two.server.records, "other-service", Some(&token));
     assert_eq!(tokens::code(&first), 13);
 }

@@ -1,4 +1,4 @@
-//! Damages segment files and journals. Queries, exports and `tacho check` must report the damage.
+//! Tests that queries, exports and `tacho check` report damage of segment files and journals.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -210,8 +210,8 @@ fn reading_everything_fails_or_returns_what_is_readable() {
     after_a_start(data.path());
 }
 
-/// The damaged file was still growing when its server ended, so a program that opens the directory reads and checks every row of
-/// the file. The keys of damaged rows may be damaged, too, so the damage may affect any series.
+/// The damaged file was growing when the server ended, so each program that opens the directory checks all rows of the
+/// file. The keys of damaged rows may be damaged, too, so the damage may affect any series.
 fn after_a_start(data: &Path) {
     let dir = data.to_str().unwrap();
     let output = data.join("offline.jsonl");
@@ -231,8 +231,8 @@ fn after_a_start(data: &Path) {
     }
 }
 
-/// The content of a damaged journal record is unknown: the response to every query reports it until the quarantined file is
-/// removed and the server is started again.
+/// The content of a damaged journal record is unknown. Every response reports the damage, until the quarantined file is removed
+/// and the server is started again.
 #[test]
 fn responses_report_a_lost_journal_record() {
     let data = tempfile::tempdir().unwrap();
@@ -304,15 +304,15 @@ fn responses_report_a_lost_journal_record() {
     assert_eq!(answer["warnings"], Value::Null);
 }
 
-/// Runs `tacho check`. Returns the exit code and the findings about damage.
+/// The exit code of `tacho check`, and the findings of damage.
 fn check(data: &Path) -> (Option<i32>, Vec<Value>) {
     let (code, stdout, _) = run(&["check", data.to_str().unwrap(), "--json"]);
     let findings = stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     (code, findings.filter(|finding| finding["severity"] == "damage").collect())
 }
 
-/// The cut file looks as if its last append was interrupted. But its records were acknowledged, and their journal was removed
-/// after the flush, so they are lost.
+/// The cut file looks like the result of an interrupted append. But its records were acknowledged, and their journal was removed
+/// after the flush, so the records are lost.
 #[test]
 fn a_growing_segment_that_was_cut_off_is_reported_until_it_is_repaired() {
     const MARK_BYTES: u64 = 16;

@@ -11,7 +11,7 @@ use support::{Server, wait_for};
 const PATIENCE: Duration = Duration::from_secs(120);
 const PAGE: &str = "User-Agent: Mozilla/5.0 Chrome/140\r\nAccept-Language: en\r\n";
 
-/// Opens a connection and sends this text.
+/// A connection over which `text` was sent.
 fn sent(at: SocketAddr, text: &str) -> TcpStream {
     let mut stream = TcpStream::connect(at).expect("server accepts");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -19,7 +19,7 @@ fn sent(at: SocketAddr, text: &str) -> TcpStream {
     stream
 }
 
-/// Reads the status of the response. Returns 0 if none arrives.
+/// The status of the response, or 0 without a response.
 fn status(stream: &mut TcpStream) -> u16 {
     let mut head = [0; 12];
     if stream.read_exact(&mut head).is_err() {
@@ -52,7 +52,7 @@ fn series_with_patterns(selectors: usize, patterns: usize, pattern: impl Fn(usiz
 const FORM: [(&str, &str); 1] = [("Content-Type", "application/x-www-form-urlencoded")];
 
 /// RFC 9112, section 6.1: a request with both `Content-Length` and `Transfer-Encoding` is read as chunked, and its connection is
-/// closed after the response. So a second request on this connection is not executed.
+/// closed after the response. A second request on this connection is not executed.
 #[test]
 fn a_request_with_a_length_and_chunks_ends_its_connection() {
     let data = tempfile::tempdir().unwrap();
@@ -73,6 +73,32 @@ fn a_request_with_a_length_and_chunks_ends_its_connection() {
     }
     let names = server.get("/api/v1/label/__name__/values").text();
     assert!(names.contains("first_v") && !names.contains("second_v"), "{names}");
+}
+
+/// RFC 9112, section 3.2.
+#[test]
+fn a_request_of_http_1_1_without_host_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_with(data.path(), &["--allowed-hosts", "monitor.example"]);
+    let at = server.http;
+    let (here, named) = (format!("Host: {at}\r\n"), "Host: monitor.example\r\n");
+    let twice = [&*here, named].concat();
+    for path in ["/healthz", "/", "/metrics", "/api/v1/query?query=1", "/nothing"] {
+        let ask = |version: &str, headers: &str| {
+            status(&mut sent(at, &format!("GET {path} HTTP/{version}\r\n{headers}Connection: close\r\n\r\n")))
+        };
+        let expect = if path == "/nothing" { 404 } else { 200 };
+        for (version, headers, expect) in [
+            ("1.1", &*here, expect),
+            ("1.1", named, expect),
+            ("1.0", "", expect),
+            ("1.1", "", 400),
+            ("1.1", &twice, 400),
+            ("1.0", &twice, 400),
+        ] {
+            assert_eq!(ask(version, headers), expect, "{path} {version} {headers:?}");
+        }
+    }
 }
 
 #[test]
@@ -113,8 +139,8 @@ fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
-/// Sends the requests that Chromium 140 sends for a cross-origin page of `http://localhost:PORT`: for an image, a script, a form,
-/// a beacon, `fetch` with and without `no-cors`, and a `fetch` that needs permission, with its preflight.
+/// The requests of Chromium 140 for a cross-origin page of `http://localhost:PORT`: for an image, a script, a form, a beacon,
+/// `fetch` with and without `no-cors`, and a `fetch` with a preflight.
 #[test]
 fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     let data = tempfile::tempdir().unwrap();
@@ -131,8 +157,7 @@ fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     };
     let text = "Content-Type: text/plain;charset=UTF-8\r\n";
     let asked = "Access-Control-Request-Method: DELETE\r\nAccess-Control-Request-Headers: content-type\r\n";
-    // A page with another port has another origin, but the same site. A page with another host name has
-    // another site.
+    // A page with another port has another origin and the same site. A page with another host name has another site.
     for site in ["same-site", "cross-site"] {
         for (method, path, headers, body) in [
             ("GET", "/api/v1/query?query=kept", fetched(site, "no-cors", "image"), ""),
@@ -194,7 +219,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
     let answer = server.post("/api/v1/series", &FORM, costly.as_bytes());
     assert_eq!(answer.status, 422, "{}", answer.text());
 
-    // Many requests with costly patterns that are allowed. Other requests must be answered while these are processed.
+    // The patterns of these requests are costly, but allowed. The server must answer other requests in the meantime.
     let head = format!("POST /api/v1/series HTTP/1.1\r\nHost: {at}\r\nContent-Type: {}\r\n", FORM[0].1);
     let mut asking: Vec<TcpStream> = (0..16)
         .map(|nth| {
@@ -203,7 +228,10 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
         })
         .collect();
     assert_eq!(server.get("/healthz").status, 200);
-    assert!(asking.iter().any(is_waiting), "all other requests were answered before the health check");
+    assert!(
+        asking.iter().any(is_waiting),
+        "all requests with patterns were answered before the health check"
+    );
     for stream in &mut asking {
         assert_eq!(status(stream), 200);
     }
@@ -213,7 +241,7 @@ fn patterns_are_limited_and_health_checks_answered_while_they_compile() {
 fn a_query_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    // This query takes minutes: it reads four windows of 900,000 values at each of 11,000 steps.
+    // Takes minutes, because it reads four windows of 900,000 values at each of 11,000 steps.
     let window = "quantile_over_time(0.5,vector(1)[900000s:1s])";
     let query = [window; 4].join("-").replace('+', "%2B");
     let path = format!("/api/v1/query_range?query={query}&start=0&end=10999&step=1");
@@ -238,14 +266,15 @@ fn is_waiting(stream: &TcpStream) -> bool {
     waits
 }
 
-/// These queries read few values many times. Each takes minutes, and would block a thread of the async runtime if it ran there.
+/// Each of these queries reads few values many times, and takes minutes. On a thread of the async runtime, the query would block
+/// other requests.
 #[test]
 fn long_computations_of_few_values_do_not_block_others_and_end_with_their_clients() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
     let lines: String = (1..=10_000).map(|n| format!("m value={} {n}\n", n * 7919 % 1000)).collect();
     assert_eq!(server.post("/write?precision=s", &[], lines.as_bytes()).status, 204);
-    // Each query compares some fifty million pairs of values at each of 501 steps. The second one reads only 7,500 stored values.
+    // Each query compares about 50 million pairs of values at each of 501 steps. The second query reads only 7,500 stored values.
     for values in ["vector(2)[7000s:1s]", "m[7000s]"] {
         let query = format!("dtw_over_time({values},vector(1)[7000s:1s],7000)");
         let path = format!("/api/v1/query_range?query={query}&start=9000&end=9500&step=1");
@@ -263,7 +292,7 @@ fn long_computations_of_few_values_do_not_block_others_and_end_with_their_client
     }
 }
 
-/// A pattern with hundreds of states, which would need a minute for each text of 1 MiB.
+/// The refused pattern has hundreds of states, and would need a minute for a text of 1 MiB.
 #[test]
 fn patterns_that_need_too_long_for_an_entry_are_refused() {
     let data = tempfile::tempdir().unwrap();
@@ -292,8 +321,8 @@ fn patterns_that_need_too_long_for_an_entry_are_refused() {
     }
 }
 
-/// Matching the patterns with 20,000 values takes seconds. If a request finishes before its client can disconnect, the test
-/// tries again.
+/// Matching the patterns with 20,000 values takes seconds. If the server answers before the client disconnects, the test repeats
+/// the request.
 #[test]
 fn a_series_selection_is_cancelled_when_its_client_disconnects() {
     let data = tempfile::tempdir().unwrap();
@@ -370,11 +399,12 @@ fn silent_and_stalled_connections_do_not_block_others() {
     let mut welcome = [0; 4];
     agent.read_exact(&mut welcome).expect("an agent is greeted");
 
-    // The bodies of these requests never arrive, so their connections stay busy.
+    // The bodies of these requests never arrive, so their connections remain busy.
     let stalled = format!("POST /write HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n", server.http);
     let mut held = Vec::new();
     wait_for("a server whose connections are all busy", || {
-        // A connection counts as idle until the head of its request is read, so some may have been evicted for others.
+        // A connection counts as idle until the head of its request is read. So the server may close some of these connections to
+        // accept new ones.
         held.extend((0..MOST / 4).map(|_| sent(server.http, &stalled)));
         (server.get("/api/v1/query?query=1").status == 503).then_some(())
     });
@@ -394,7 +424,7 @@ fn slow_bodies_do_not_block_others() {
     let server = Server::start_with(data.path(), &["--requests-max", "4"]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let drip = |(path, headers, body): (&str, &str, &str)| {
-        // With `Expect`, the server asks for the body as soon as it is ready to read it.
+        // With `Expect`, the server asks for the body when it is ready to read the body.
         let head =
             format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{headers}Expect: 100-continue\r\n", server.http);
         let mut stream = sent(server.http, &format!("{head}Content-Length: {}\r\n\r\n", body.len()));

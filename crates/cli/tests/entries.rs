@@ -23,13 +23,12 @@ fn server(dir: &tempfile::TempDir) -> Server {
     server
 }
 
-/// Percent-encodes a query string.
 fn escaped(question: &str) -> String {
     let odd = |c: char| matches!(c, '{' | '}' | '"' | ' ' | '\\' | '+' | '$' | '~');
     question.chars().map(|c| if odd(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
-/// Searches entries. Returns their times in seconds after [`BEGIN`] with their texts, and all `data` of the answer.
+/// Searches entries. Returns their times in seconds after [`BEGIN`] and their texts, and `data` of the answer.
 fn ask(server: &Server, question: &str) -> (Vec<(i64, String)>, Value) {
     let question = escaped(question);
     let path = format!("/api/v1/entries?start={BEGIN}&end={}&{question}", BEGIN + 19);

@@ -1,5 +1,5 @@
-//! Tests queries of executions that an agent has sent: the API of `docs/api.md`, and the commands that use it. Also tests
-//! commands that read a data directory, and reports of damage.
+//! Tests queries of executions over the API of `docs/api.md` and with commands. Also tests commands that read a data directory,
+//! and reports of damage.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -235,7 +235,6 @@ fn errors_name_the_parameter() {
     );
 }
 
-/// Checks the output of a command about the two requests.
 fn shows(server: &Server, args: &[&str], expect: &str) {
     let url = server.url();
     let (code, stdout, stderr) = support::run(&[args, &["--server", &url]].concat());
@@ -397,7 +396,7 @@ fn omitted_results_and_records_of_other_kinds_are_reported() {
     }
 }
 
-/// Collects all files and directories below a directory, with content and modification time.
+/// All files and directories below a directory, with modification time and content.
 fn everything(directory: &Path, found: &mut BTreeMap<PathBuf, (SystemTime, Vec<u8>)>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let (path, about) = entry.map(|e| (e.path(), e.metadata().unwrap())).unwrap();
@@ -421,8 +420,8 @@ fn commands_that_read_a_directory_do_not_change_it() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains(&format!("directory is in use by process {}", server.pid())), "{stderr}");
     server.kill();
-    // Makes the files look like those of a process that was killed during a write: some end in a part of a record, and one is
-    // incomplete.
+    // The files of a process that was killed during a write: a segment file and the journal end in a part of a record, and the
+    // newest segment file is shorter than its header.
     let append = |path: &Path| {
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
         std::io::Write::write_all(&mut file, b"torn").unwrap();
@@ -452,7 +451,7 @@ fn commands_that_read_a_directory_do_not_change_it() {
         let mut after = BTreeMap::new();
         everything(data.path(), &mut after);
         assert!(after == before, "{:?} became {:?}", before.keys(), after.keys());
-        // Removes the locks and the disk reserve. A copy on a read-only medium may not have them.
+        // A copy on a read-only medium may lack the locks and the disk reserve.
         for file in ["LOCK", "chunks/LOCK", "chunks/RESERVE", "journal/LOCK"] {
             let _ = std::fs::remove_file(data.path().join(file));
         }

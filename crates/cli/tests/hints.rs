@@ -1,5 +1,5 @@
-//! Tests the hints of the commands for empty answers, refused requests and unknown variables, and the times and the JSON that
-//! commands have in common.
+//! Tests hints of the commands for empty answers, refused requests and unknown variables. Also tests the forms of times and of
+//! JSON that commands have in common.
 
 mod support;
 
@@ -238,7 +238,7 @@ fn unknown_environment_variables_are_named_with_a_similar_one() {
 }
 
 #[test]
-fn json_is_one_document_except_for_findings_and_watching() {
+fn json_is_one_document_except_for_findings() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     assert_eq!(server.post("/write", &[], b"m value=1\nlog value=\"text\"").status, 204);

@@ -51,7 +51,6 @@ fn chronix_files_are_imported_without_their_broken_rows() {
     let rest = r#""values":[2555904,-1,3.49],"timestamps":[1439393141389,1439393142520,1439393144000]}"#;
     assert_eq!(place.export(&["--match", "{host=\"host1\"}"]), format!("{line}{rest}\n"));
 
-    // The same command again reports that the import is complete.
     let (code, outcome, _) = place.import(&args);
     assert_eq!(code, Some(0));
     assert!(outcome.as_str().unwrap().starts_with("nothing to do:"), "{outcome}");
@@ -92,7 +91,6 @@ fn samples_and_entries_round_trip_exactly_through_a_server_and_a_directory() {
     assert_eq!(place.server.post("/api/flush", &[], b"").status, 204);
     assert_eq!(place.export(&["--match", ALL]), exported, "the export from chunks differs");
 
-    // Imports into a data directory, and exports from it.
     let (data, again) = (place.path("other"), place.path("again.jsonl"));
     let (code, _, stderr) = run(&["import", file.to_str().unwrap(), "--data", &data]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -119,7 +117,11 @@ fn other_formats_export_what_they_can_represent() {
     let output = place.path("out.line");
     let args = ["--match", ALL, "--format", "line", "-o", &output, "--json"];
     let report: Value = serde_json::from_str(&place.export(&args)).unwrap();
-    assert_eq!(report["left_out"], 1 + 7, "bytes, and a label that cannot be a tag: {report}");
+    assert_eq!(
+        report["omitted"],
+        1 + 7,
+        "one entry of bytes, and seven samples with a label that cannot be a tag: {report}"
+    );
     assert_eq!((&report["samples"]["count"], &report["entries"]["count"]), (&3.into(), &3.into()));
     let (_, outcome, stderr) = place.import(&[&output, "--format", "line"]);
     assert_eq!(
@@ -176,7 +178,7 @@ fn records_omitted_from_an_export_are_reported() {
     }
     let report = place.export(&["--match", ALL, "--format", "csv", "-o", &output, "--json"]);
     let report: Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["entries_left_out"], serde_json::json!({ "records": 4, "complete": true }));
+    assert_eq!(report["entries_omitted"], serde_json::json!({ "records": 4, "complete": true }));
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn openmetrics_and_long_csv_are_read_and_unknown_formats_refused() {
     assert_eq!(code, Some(3), "{stderr}");
     let broken = "row 4: r is a counter: its samples end in \\\"_total\\\"";
     assert!(outcome["broken_named"][0].to_string().contains(broken), "{outcome}");
-    assert_eq!((&outcome["samples"]["count"], &outcome["exemplars_left_out"]), (&2.into(), &1.into()));
+    assert_eq!((&outcome["samples"]["count"], &outcome["exemplars_skipped"]), (&2.into(), &1.into()));
     let long = place.file("long.csv", b"time,host,message\n2026-01-01T00:00:00Z,a,\"x, y\"\n");
     let args = [long.to_str().unwrap(), "--text", "--value-column", "message", "--name", "log"];
     assert_eq!(place.import(&args).1["entries"]["count"], 1);
@@ -218,7 +220,7 @@ fn repeated_times_are_distinguished_from_loss() {
         (&verified["good"], &verified["replaced"], &verified["samples"]["count"]),
         (&true.into(), &2.into(), &3.into())
     );
-    // Another client has written a sample of the same series between the imported ones, so the comparison fails.
+    // A sample of another client is between the imported samples of the series, so the comparison fails.
     place.server.post("/write?precision=s", &[], b"b value=1 5");
     let file = place.file("b.csv", b"t,b\n4,1\n6,2\n");
     let (code, outcome, stderr) = place.import(&[file.to_str().unwrap()]);
@@ -263,7 +265,7 @@ fn an_interrupted_import_resumes_without_duplicates() {
         let n = 400_000;
         let file = place.file("rows.jsonl", rows(n).as_bytes());
         interrupt(&place.server.url(), &file, signal);
-        // If the metrics show one connection, it is the one that gets them: no request of the interrupted import is left.
+        // The request for the metrics has one connection. Any other connection belongs to the interrupted import.
         wait_for("the end of the connections of the import", || {
             let metrics = place.server.get("/metrics").text();
             metrics.contains("tacho_connections{listener=\"http\"} 1\n").then_some(())
@@ -352,7 +354,7 @@ fn a_build_without_parquet_says_how_to_build_with_it() {
         let (code, _, stderr) = run(args);
         assert_eq!(code, Some(2), "{args:?}: {stderr}");
         assert!(stderr.contains("this tacho was built without Parquet"), "{stderr}");
-        let hint = "hint: build one with it: cargo build --release -p tacho-cli --features parquet";
+        let hint = "hint: build tacho with Parquet: cargo build --release -p tacho-cli --features parquet";
         assert!(stderr.contains(hint), "{stderr}");
     }
     assert!(!Path::new(&place.path("out")).exists());

@@ -12,7 +12,7 @@ use support::run;
 
 const ALL: &str = "{__name__=~\".+\"}";
 
-/// Name, content and arguments of a file, and a part of the expected warning. The last is empty if no warning is expected.
+/// Name, content and arguments of a file, and a part of the warning, which is empty if no warning is expected.
 const EARLY_FILES: [(&str, &str, &[&str], &str); 10] = [
     (
         "s.lp",
@@ -196,7 +196,6 @@ fn exports_take_selectors_as_arguments_or_all_series() {
     let lines =
         "a value=1 1700000000000000000\nb value=2 1700000000000000000\nlog value=\"x\" 1700000000000000000";
     assert_eq!(place.server.post("/write", &[], lines.as_bytes()).status, 204);
-    // A series without a name.
     let nameless = place.file("nameless.jsonl", b"{\"job\":\"j\",\"time\":1700000000,\"value\":3}\n");
     let (code, _, stderr) = place.import(&[nameless.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -353,7 +352,7 @@ fn records_past_retention_are_distinguished_from_loss() {
             verified["samples"]["count"].as_u64().unwrap() + verified["entries"]["count"].as_u64().unwrap();
         assert_eq!((&verified["good"], held), (&true.into(), kept), "{name}: {outcome}");
     }
-    // Standard input can be read only once, so the number of expired records cannot be determined.
+    // Standard input can be read only once, so the number of expired records remains unknown.
     let rows = [value("old", old, "1"), value("old", now - 9, "3")].concat();
     let said = support::run_with_input(
         &["import", "-", "--format", "jsonl", "--server", &place.server.url()],

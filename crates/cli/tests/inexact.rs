@@ -1,11 +1,11 @@
-//! Tests that queries, exports and commands report reduced precision: unbounded errors, and downsampled values.
+//! Tests that queries and exports report reduced precision: unbounded errors, and downsampled values.
 
 mod support;
 
 use serde_json::{Value, json};
 use support::{Server, run};
 
-/// 2023-11-14T22:00:00Z. This is old enough for all rules of the tests.
+/// 2023-11-14T22:00:00Z, more than a day ago, so that the downsampling rule of a test applies.
 const START_S: i64 = 1_699_999_200;
 const SPAN: &str = "start=1699999200&end=1700013600";
 

@@ -1,4 +1,4 @@
-//! Tests what an intruder would try.
+//! Tests that tokens, sessions and the audit log withstand attacks.
 
 mod support;
 #[path = "support/tokens.rs"]
@@ -25,7 +25,7 @@ impl Guarded {
         let data = place.path().join("data");
         let admin = add(&data, "admin", &["--role", "admin"]);
         let server = Server::start(&data);
-        // `changing` counts the log lines about reads of the tokens, so the line about the first read must exist before.
+        // `changing` waits for a further log line about a read of the tokens. The line about the first read must exist before.
         wait_for("the log line about the tokens", || server.log().contains("tokens read").then_some(()));
         Self { server, admin, place }
     }
@@ -112,6 +112,54 @@ fn a_login_needs_the_origin_of_the_page_and_json() {
     }
 }
 
+/// A logout needs no `Origin`: it ends only the session of its own cookie, and a page of another origin cannot send this cookie.
+/// All other changes with a cookie need the `Origin` of the page. They also need JSON or the header `X-Tacho`, because a page of
+/// another origin can send neither.
+#[test]
+fn requests_with_a_cookie_need_the_headers_of_the_page_except_for_reads_and_the_logout() {
+    let guarded = Guarded::start();
+    let origin = guarded.origin();
+    let own = ("Origin", &*origin);
+    let evil = ("Origin", "https://evil.example");
+    let (json, mark) = (("Content-Type", "application/json"), ("X-Tacho", "1"));
+    let (here, elsewhere) = (("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site"));
+    let browser = [("User-Agent", "Mozilla/5.0 Chrome/140"), ("Accept-Language", "en")];
+    let (read, logout, change) =
+        (("GET", "/api/session"), ("DELETE", "/api/session"), ("POST", "/api/v1/query?query=1"));
+    for (headers, expect) in [
+        // The status of a read, of a logout, and of another change.
+        (&[][..], [200, 204, 403]),
+        (&[own], [200, 204, 403]),
+        (&[own, mark], [200, 204, 200]),
+        (&[own, json], [200, 204, 200]),
+        (&[mark], [200, 204, 403]),
+        (&[json], [200, 204, 403]),
+        (&[here], [200, 204, 403]),
+        (&[own, here, mark], [200, 204, 200]),
+        (&[own, own, mark], [403; 3]),
+        (&[evil], [403; 3]),
+        (&[evil, mark], [403; 3]),
+        (&[("Origin", "null"), json], [403; 3]),
+        (&[elsewhere], [403; 3]),
+        (&[own, elsewhere, mark], [403; 3]),
+        (&browser, [403; 3]),
+    ] {
+        let cookie = guarded.cookie(&guarded.admin);
+        let headers: Vec<_> = headers.iter().copied().chain([("Cookie", &*cookie)]).collect();
+        let ask = |(method, path): (&str, &str)| guarded.server.request(method, path, &headers, b"").status;
+        // The logout is last, because it ends the session.
+        let [read, change, logout] = [read, change, logout].map(ask);
+        assert_eq!([read, logout, change], expect, "{headers:?}");
+        let after = guarded.server.request("GET", "/api/session", &[("Cookie", &cookie)], b"").status;
+        assert_eq!(after, if logout == 204 { 401 } else { 200 }, "{headers:?}");
+    }
+    for method in ["PUT", "PATCH"] {
+        let cookie = guarded.cookie(&guarded.admin);
+        let headers = [own, mark, ("Cookie", &*cookie)];
+        assert_eq!(guarded.server.request(method, "/api/session", &headers, b"").status, 405, "{method}");
+    }
+}
+
 #[test]
 fn a_session_ends_when_the_user_logs_out_or_the_token_is_revoked() {
     let guarded = Guarded::start();
@@ -124,14 +172,14 @@ fn a_session_ends_when_the_user_logs_out_or_the_token_is_revoked() {
     assert_eq!((ended.status, with(&first).status, with(&second).status), (204, 401, 200));
     revoke(&guarded.server, "reader");
     assert_eq!(with(&second).status, 401);
-    // An old cookie of a page does not count as a guess of a token.
+    // An old cookie does not count as a guess of a token.
     for _ in 0..20 {
         assert_eq!(with(&second).status, 401);
     }
 }
 
 #[test]
-fn one_token_does_not_end_the_sessions_of_others() {
+fn many_sessions_of_one_token_do_not_end_a_session_of_another_token() {
     let guarded = Guarded::start();
     let reader = guarded.token("reader", &["--role", "read"]);
     let other = guarded.cookie(&guarded.admin);
@@ -191,7 +239,7 @@ fn no_token_reaches_the_logs() {
     assert_eq!(server.post(&format!("/write?p={writer}"), &[], b"cpu value=1").status, 204);
     let both =
         server.post(&format!("/write?p={writer}"), &[("Authorization", &format!("Token {writer}"))], b"");
-    assert_eq!(both.status, 400, "several credentials");
+    assert_eq!(both.status, 400, "a request with two tokens must be refused");
     let said = format!("{}{}", audit(guarded.data()), server.log());
     assert!(said.contains("refused") && said.contains("changed"), "{said}");
     for secret in [&*writer, &*guarded.admin, "secret"] {
@@ -312,7 +360,6 @@ fn an_import_above_the_rate_is_delayed_and_completes() {
     assert_eq!(done.json()["data"]["repeated"].as_u64(), Some(1), "{}", done.text());
     assert!(guarded.refused("limited", "samples_per_second") >= 1);
 
-    // Each write that must wait is counted by its protocol.
     let lines: String = (1..=200).map(|at| format!("m value=1 {at}\n")).collect();
     let write = || guarded.server.post("/write", &[("Authorization", &bearer)], lines.as_bytes()).status;
     let mut delayed = 0;
@@ -359,7 +406,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     let is_closed = |server: &Server| {
         let closed = server.get("/api/v1/labels");
         let ready = server.get("/readyz");
-        // Anyone may ask, so the answer does not contain the path of the directory.
+        // `/readyz` needs no token, so its answer must not contain the path of the directory.
         let text = ready.text();
         assert!(!text.contains(data.to_str().unwrap()), "{text}");
         closed.status == 401 && ready.status == 503 && text.contains("file of tokens cannot be used")
@@ -369,7 +416,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
         std::fs::write(&aside, bytes).unwrap();
         std::fs::rename(&aside, &file).unwrap();
     };
-    // While the server runs.
+    // The file of tokens becomes unusable while the server runs.
     for broken in [&b""[..], b"{}", b"{\"version\":1,\"tokens\":[]}"] {
         changing(&guarded.server, || replace(broken));
         assert!(is_closed(&guarded.server), "{}", String::from_utf8_lossy(broken));
@@ -380,7 +427,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     assert!(is_closed(&guarded.server));
     let Guarded { server, place: _place, .. } = guarded;
     server.stop();
-    // While it does not run.
+    // The file of tokens is unusable when the server starts.
     let server = Server::start(&data);
     assert!(is_closed(&server), "open although the file is missing");
     server.stop();
@@ -390,7 +437,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     assert!(server.log().contains("tokens cannot be used"), "{}", server.log());
     server.stop();
     let server = Server::start_with(&data, &["--without-tokens"]);
-    assert!(is_closed(&server), "--without-tokens counts only if the file is missing");
+    assert!(is_closed(&server), "open although --without-tokens counts only if the file is missing");
     server.stop();
     std::fs::remove_file(&file).unwrap();
     let server = Server::start_with(&data, &["--without-tokens"]);
@@ -440,7 +487,7 @@ fn commands_use_a_token_and_say_what_to_do_without_one() {
     assert_eq!(status, Some(1));
     assert!(
         said.contains("does not have the role admin")
-            && said.contains("hint: give a token that permits it with TACHO_TOKEN"),
+            && said.contains("hint: use a token that permits the request: set TACHO_TOKEN"),
         "{said}"
     );
     let (status, out, _) = run(&["token", "list", "--data", guarded.data().to_str().unwrap()]);

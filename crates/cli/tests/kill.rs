@@ -1,5 +1,5 @@
-//! Tests that acknowledged records are on disk: the real server is killed at random moments, and every acknowledged record
-//! must exist exactly once.
+//! Tests that acknowledged records are on disk. The real server is killed at random moments, and every acknowledged record must
+//! exist exactly once.
 //!
 //! At the same time the server merges all adjacent chunks, deletes records on request, and expires its own series.
 
@@ -31,8 +31,8 @@ const KILLS: u32 = 50;
 const KILLS_MAX_FACTOR: u32 = 10;
 /// After the first of every five kills, a server is also killed while it starts.
 const LIVES_PER_KILL_AT_START: u32 = 5;
-/// Number of lives after which the test counts the merges of these lives. A life is the time from the start of a server to its
-/// kill. If there were fewer merges than lives, the following lives are twice as long.
+/// A life is the time from the start of a server to its kill. After each run of this number of lives, the following lives become
+/// twice as long if the run had fewer merges than lives.
 const RUN: u32 = 10;
 /// Lives become twice as long at most six times.
 const DOUBLINGS_MAX: u32 = 6;
@@ -40,8 +40,8 @@ const DOUBLINGS_MAX: u32 = 6;
 const WINDOW: usize = 48;
 /// Number of acknowledged frames that are sent again after each reconnect.
 const REPEATED: u64 = 3;
-/// Pause of an agent between two bursts of frames. Limits the amount of data without leaving the server idle. The pause
-/// doubles when lives double. So the amount of data per life stays the same, and the server has more time to merge it.
+/// Pause of an agent after each frame of the server. The pause limits the amount of data. When the lives become twice as long,
+/// the pause does, too. A life then has the same amount of data, and the server has more time to merge the data.
 const BREATH: Duration = Duration::from_millis(2);
 
 /// An agent that sends frame after frame. After a reconnect it sends all unacknowledged frames again.
@@ -65,14 +65,14 @@ impl Sender {
         let acked = agent.welcome.acked;
         assert!(
             acked >= self.acked,
-            "session {}: frame {} was acknowledged, the last one that the server knows is {acked}",
+            "session {}: frame {} was acknowledged, but the server knows only the frames up to {acked}",
             self.session,
             self.acked
         );
         self.acknowledge(acked);
         agent.send(&agent::dictionary(self.session));
         self.reconnects_with_resend += u32::from(!self.waiting.is_empty());
-        // The last acknowledged frames are repeated on purpose.
+        // The last acknowledged frames are repeated, to test that they are stored once.
         agent.send_frames(acked.saturating_sub(REPEATED) + 1..=acked);
         agent.send_frames(self.waiting.iter().copied());
         loop {
@@ -115,7 +115,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
     let kills_min = support::number_from("TACHO_KILLS", KILLS);
     let (mut merges, mut merges_before_run) = (0, 0);
     let (mut kills, mut doublings) = (0, 0);
-    while kills < kills_min || !has_done_enough(merges, &senders, &writer, &deleter) {
+    while kills < kills_min || !has_done_enough(kills_min.min(KILLS), merges, &senders, &writer, &deleter) {
         assert!(
             kills < KILLS_MAX_FACTOR * kills_min,
             "only {merges} merges, {} HTTP writes, {} samples deleted in {kills} lives",
@@ -139,7 +139,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
         }
         kills += 1;
         if kills.is_multiple_of(RUN) {
-            // Lives become longer if the server does too little in a life, as on a busy machine.
+            // On a busy machine, the server may merge too rarely in short lives.
             doublings += u32::from(merges - merges_before_run < u64::from(RUN) && doublings < DOUBLINGS_MAX);
             merges_before_run = merges;
         }
@@ -147,7 +147,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
 
     let frames: u64 = senders.iter().map(|sender| sender.next - 1).sum();
     println!(
-        "{kills} lives, the last ones {}-fold as long, {frames} frames, {} HTTP writes acknowledged",
+        "{kills} lives, the last lives {} times as long as the first, {frames} frames, {} HTTP writes acknowledged",
         1 << doublings,
         writer.acknowledged()
     );
@@ -178,10 +178,16 @@ values = 256
 "#;
 
 /// Whether each kind of operation that a kill could interrupt has run often enough.
-fn has_done_enough(merges: u64, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) -> bool {
+fn has_done_enough(
+    kills: u32,
+    merges: u64,
+    senders: &[Sender],
+    writer: &HttpWriter,
+    deleter: &Deleter,
+) -> bool {
     let resends: u32 = senders.iter().map(|sender| sender.reconnects_with_resend).sum();
-    merges >= u64::from(KILLS)
-        && resends >= KILLS / 2
+    merges >= u64::from(kills)
+        && resends >= kills / 2
         && writer.acknowledged() >= 20
         && deleter.deleted.len() >= 20
 }
@@ -208,10 +214,9 @@ fn kill_while_starting(data: &Path, flags: &[&str], after: Duration) {
     child.wait().unwrap();
 }
 
-/// Checks the counts that the server returns over HTTP.
 fn check_counts(server: &Server, senders: &[Sender]) {
     let last = senders.iter().map(|sender| sender.next).max().unwrap();
-    // All samples: from a minute before the first to a minute after the last.
+    // From a minute before the first sample to a minute after the last.
     let time = content::base(last) / 1_000_000_000 + 60;
     let seconds = time - content::BASE / 1_000_000_000 + 60;
     let query = format!("/api/v1/query?query=count_over_time(heap%5B{seconds}s%5D)&time={time}");
@@ -234,7 +239,6 @@ fn text(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Checks the content of the data directory, record by record.
 fn check_store(data: &Path, senders: &[Sender], writer: &HttpWriter, deleter: &Deleter) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -267,7 +271,7 @@ fn find(store: &Store, kind: Kind, name: &str, session: Option<u128>) -> SeriesI
     *id
 }
 
-/// Number of records in the chunks of a series. Unlike a normal read, this counts samples with equal times separately.
+/// Number of records in the chunks of a series. Unlike a read, counts samples with equal times separately.
 async fn stored(store: &Store, kind: Kind, id: SeriesId) -> u64 {
     let chunks = store.chunks(kind, id).await.unwrap();
     chunks.iter().map(|chunk| chunk.header.count as u64).sum()
@@ -285,7 +289,8 @@ async fn check_session(store: &Store, sender: &Sender) {
     assert!(store.entries(log, TimeRange::ALL).await.unwrap() == expect, "entries of {}", sender.session);
 }
 
-/// Span base, start, and for each event its time difference and the operation that it enters, or `failed` for a failed exit.
+/// Span base, start, and for each event: the time since the previous event, and the name of the entered operation, `failed` for a
+/// failed exit, or `None` for another exit.
 type Call = (u64, i64, Vec<(u64, Option<String>)>);
 
 async fn check_executions(store: &Store, senders: &[Sender]) {
@@ -325,7 +330,7 @@ fn expected_calls(sender: &Sender) -> impl Iterator<Item = Call> {
     })
 }
 
-/// HTTP writers do not repeat requests. Records answered with 204 must exist, others may exist, and none may exist twice.
+/// The HTTP writer repeats no request. Records answered with 204 must exist, others may exist, and none may exist twice.
 async fn check_http(store: &Store, writer: &HttpWriter) {
     for series in &writer.series {
         let id = find(store, Kind::Sample, series.name, None);

@@ -1,6 +1,6 @@
-//! Tests requests that would need much memory, up to gigabytes: compressed bodies of less than 200 kB whose records are large,
-//! queries, answers, and lists of rules. The server has at most 4 GB of address space. It refuses what is too large, and
-//! continues to run.
+//! Tests requests that could need gigabytes of memory. Compressed bodies of less than 200 kB have large records. Queries have
+//! large intermediate results, clients do not read large answers, imports have many frames, and lists of rules are long. The
+//! server has at most 4 GB of address space. It refuses too large requests, and continues to run.
 
 mod support;
 
@@ -16,8 +16,7 @@ use support::{Response, Server, tacho};
 
 /// Limit on the address space of the server, kB.
 const ADDRESS_SPACE_KB: &str = "4000000";
-/// Limit on the resident memory of a server, in a debug build, after it has received bodies with large records. Before, the
-/// server takes some 40 MB.
+/// Limit on the resident memory of a server, in a debug build, after bodies with large records. An idle server takes about 40 MB.
 const RESIDENT_BYTES_MAX: u64 = 150 << 20;
 
 fn start(data: &Path, flags: &[&str]) -> Server {
@@ -100,7 +99,7 @@ fn labels_shared_by_fields_are_in_memory_once_even_after_a_restart() {
     assert_eq!(post_gzip(&server, &body).status, 204);
     let check = |server: &Server, when: &str| {
         assert_eq!(count(server, "{__name__=~%22m.*%22}&limit=1"), 1);
-        // A response repeats the labels for each series, so they exceed the limit of one response.
+        // A response repeats the labels for each series, so it would exceed the limit of 128 MiB.
         for path in ["/api/v1/series?match[]=", "/api/v1/query?time=1700000000&query="] {
             let answer = server.get(&format!("{path}{{__name__=~%22m.*%22}}"));
             assert_eq!(answer.status, 422, "{when}: {path}");
@@ -127,7 +126,7 @@ fn the_index_stays_within_its_memory_limit() {
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &["--index-bytes-max", "2000000"]);
     assert_eq!(post_gzip(&server, "known value=1\n").status, 204);
-    // The labels of each series take 6 kB, so 300 series take 2 MB. No two series have a tag value in common.
+    // The labels of each series take 6 kB, so about 300 series take 2 MB. No two series have a tag value in common.
     let labels = line("", 6, 1_000, 1);
     let series = |n| format!("s{}", labels.replace("vvvvvvvv", &format!("{n:08}")));
     let body: String = (0..1_000).map(series).collect();
@@ -188,7 +187,7 @@ fn concurrent_bodies_with_long_names_of_series_do_not_crash_the_server() {
 /// Number of concurrent requests, slightly below the default of `--requests-max`.
 const AT_ONCE: usize = 60;
 
-/// Sends `count` requests at once and reads only the statuses of their responses. Returns them with the open connections.
+/// Sends `count` requests at once. Returns the statuses of their responses, and the open connections with the unread rest.
 fn unread(server: &Server, path: &str, count: usize) -> Vec<(u16, TcpStream)> {
     let ask = |_| {
         let mut stream = TcpStream::connect(server.http).expect("server accepts");
@@ -284,7 +283,7 @@ fn the_values_of_a_label_are_limited_in_one_answer() {
 
 #[test]
 fn queries_that_need_much_memory_are_computed_one_after_the_other() {
-    /// Enough for one query, which takes some 120 MB in addition to the memory of an idle server, but not for all at once.
+    /// Enough for one query, which takes about 120 MB in addition to an idle server, but not for all queries at once.
     const PEAK_BYTES_MAX: u64 = 400 << 20;
     let data = tempfile::tempdir().unwrap();
     let server = start(data.path(), &[]);
@@ -305,7 +304,7 @@ fn queries_that_need_much_memory_are_computed_one_after_the_other() {
     assert!(server.stop().success());
 }
 
-/// Each frame has some 50 bytes and 16 refused records. The reasons for the refusals of one frame take a kilobyte of memory.
+/// Each frame has about 50 bytes and 16 refused records. The reasons of these 16 refusals take a kilobyte of memory.
 #[test]
 fn concurrent_imports_of_many_frames_stay_within_the_memory_budget() {
     use tacho_ingest::wire::{ClientFrame, Hello};
@@ -375,7 +374,7 @@ fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
             let mut stream = TcpStream::connect(server.records).unwrap();
             let pairs = [("service", "shop".to_owned()), ("control", "1".to_owned())];
             let pairs = pairs.map(|(key, value)| (key.to_owned(), value)).to_vec();
-            // The first half of a session id must not be 0.
+            // `docs/format/wire.md` requires that one of the first eight bytes of a session id is not 0.
             let session = agent << 64 | 1;
             let mut hello = Vec::new();
             ClientFrame::Hello(Hello {
@@ -392,7 +391,7 @@ fn long_lists_of_rules_do_not_stay_in_the_memory_of_idle_connections() {
         })
         .collect();
     for mut agent in &agents {
-        // More bytes than WELCOME has, so the list is being sent.
+        // WELCOME is shorter, so the server has begun to send the list of rules.
         agent.read_exact(&mut [0; 1_000]).unwrap();
     }
     let grown = memory(&server, "VmHWM:") - before;

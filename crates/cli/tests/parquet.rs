@@ -1,5 +1,5 @@
-//! Tests Parquet import and export with the real binary: files in the forms of data frame libraries are read, and
-//! exports can be imported again.
+//! Tests Parquet import and export with the real binary: it imports the files that data frame libraries write, and its own
+//! exports.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use support::{Server, run};
 
-/// Samples of all types, texts and bytes, with labels named like columns.
+/// Samples of all types, texts and bytes. The labels `time` and `value` have the names of columns of an export.
 const EVERYTHING: &str = concat!(
     r#"{"metric":{"__name__":"a","time":"x","value":"ö,\n"},"values":[1,null,"Infinity",-0,0.1],"#,
     r#""nan":{"1":"7ff0000000000002"},"timestamps":[1,2,3,4,5]}"#,
@@ -69,7 +69,6 @@ fn parquet_exports_round_trip() {
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("file holds samples, not texts: omit --text"), "{stderr}");
 
-    // An export of the samples to standard output is identical to the file.
     let out = std::process::Command::new(support::tacho())
         .args(["export", "--format", "parquet", "--server", &url])
         .args(all)

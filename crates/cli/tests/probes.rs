@@ -1,4 +1,4 @@
-//! Tests switching probes at run time, through the API of a real server and the command line: limits, argument errors, SIGKILL.
+//! Tests rules for probes over the API of a real server and with the command line: limits, argument errors, SIGKILL.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -43,8 +43,8 @@ fn agents(server: &Server, query: &str) -> Vec<Value> {
     server.get(&format!("/api/v1/agents?{query}")).json()["data"]["agents"].as_array().unwrap().clone()
 }
 
-/// Connects an agent with 100 methods. It responds to each list of rules immediately. `methods` has patterns, each with the
-/// number of methods that its rule decides. A rule with another pattern cannot be applied. The thread returns the received lists.
+/// Connects an agent with 100 methods, which answers each list of rules immediately. `methods` has the patterns that the agent
+/// can apply, each with the number of methods that its rule decides. The thread returns the received lists.
 fn follow(server: &Server, session: u128, service: &str, methods: &[(&str, u64)]) -> JoinHandle<Vec<Probes>> {
     let mut agent = Agent::connect(server.records, &controlled(session, service, "")).expect("server greets");
     let methods: HashMap<String, u64> =
@@ -441,7 +441,7 @@ impl Drop for Watch {
     }
 }
 
-/// Returns the lines of `output` as they arrive. A thread reads them, because a direct read could block without a time limit.
+/// The lines of `output` as they arrive. A thread reads them, because a read could block without a time limit.
 fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -464,7 +464,7 @@ fn watching_continues_after_a_server_restart() {
     let expect = format!("warning: cannot reach a server at {http}: ");
     assert!(said.starts_with(&expect) && said.ends_with("; retrying"), "{said}");
     let server = Server::start_at(http, data.path());
-    // There may be two different errors: first a connection is closed, then there is no server.
+    // There may be two different warnings: first for a closed connection, then for the missing server.
     let is_other = |line: &String| !line.starts_with("warning: ");
     let back = wait_for("the end of the outage", || watch.told.try_iter().find(is_other));
     assert_eq!(back, "connected again");

@@ -170,7 +170,7 @@ fn stats_count_the_data_read() {
         "{stats}"
     );
     assert!(stats["timings"]["execTotalTime"].as_f64() > Some(0.0), "{stats}");
-    // For chunks that are within the window, the count is read from their headers.
+    // The header of a chunk within the window states the count, so no value is decoded.
     let data = ask("&query=count_over_time(http_requests{code='200'}[1h])&stats=all");
     assert_eq!(data["result"][0]["value"], json!([1700000060, "2"]));
     let stats = &data["stats"];

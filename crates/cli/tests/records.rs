@@ -1,4 +1,4 @@
-//! Tests records of declared types with the real binary: they become entries with members, and their types are listed.
+//! Tests declared records with the real binary. The records become entries with members, and their types are listed.
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
@@ -31,7 +31,7 @@ fn order(fields: &[(FieldType, &str, &str)]) -> RecordType {
     RecordType { name: "shop_order_placed".into(), fields: fields.iter().map(field).collect() }
 }
 
-/// Two forms of the type: the first form, and the form in the next version of the application.
+/// The first form of the type, and the form in the next version of the application.
 fn forms() -> [RecordType; 2] {
     use FieldType::{F64, I64, Text};
     let first = [(Text, "customer", ""), (I64, "items", ""), (F64, "total", "EUR")];
@@ -52,7 +52,7 @@ fn put(frame: &mut DataFrame, dt: i64, call: Option<CallRef>, values: &[FieldVal
     frame.declared(&DeclaredRecord { record_type: ORDER, series: SERIES, at, call, values });
 }
 
-/// Searches entries. For each entry, the oldest first, returns its time relative to [`content::BASE`], and its body.
+/// Searches entries. Returns their times relative to [`content::BASE`], and their texts, the oldest first.
 fn ask(server: &Server, question: &str) -> Vec<(i64, String)> {
     let path = format!("/api/v1/entries?start=1699999999&end=1700000002&order=oldest&{question}");
     let answer = server.get(&path);
@@ -144,12 +144,12 @@ fn types_are_listed(server: &Server) {
         json!([field("customer", "text", ""), field("items", "i64", ""), field("total", "f64", "EUR")]);
     let later = json!([field("customer", "text", ""), field("total", "f64", "ct")]);
     assert_eq!(fields, [&first, &later]);
-    assert_eq!(data["left_out"], 0);
+    assert_eq!(data["refused"], 0);
     let none = server.get("/api/v1/records?name=shop_order_placed&service=other").json()["data"].clone();
     assert_eq!(none["types"], json!([]));
 }
 
-/// For each form of the type, the last declared one last: its units, and the time of its first definition.
+/// For each form of the type: its units, and the time of its first definition. The form that was declared last comes last.
 fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     let data = server.get("/api/v1/records").json()["data"]["types"].take();
     let units = |form: &Value| {
@@ -160,7 +160,7 @@ fn listed(server: &Server) -> Vec<(Vec<String>, String)> {
     data.as_array().unwrap().iter().map(form).collect()
 }
 
-/// Declares the form and writes a record of it. The record is acknowledged when this returns.
+/// Declares the form and writes an acknowledged record of it.
 fn write(server: &Server, session: u128, form: &RecordType) {
     let mut agent = Agent::connect(server.records, &hello(session)).expect("server greets");
     agent.send(&declare(form));
@@ -236,7 +236,7 @@ fn unreadable_or_unwritable_record_types_do_not_stop_the_server() {
     assert_eq!(
         listed(&serve(data.path())),
         known,
-        "the types were not written although this is possible again"
+        "the types were not written after writing became possible again"
     );
 }
 

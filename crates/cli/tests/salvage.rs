@@ -1,4 +1,4 @@
-//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories, mostly where the journals show
+//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories. In most tests, the journals show
 //! what `chunks/` lacks.
 
 #[path = "support/checked.rs"]
@@ -20,7 +20,7 @@ use tacho_drivers::embedded::Embedded;
 use tacho_model::Kind;
 use tacho_store::{Driver, Table};
 
-/// Keys of the rows of `Table::Series` for samples, one row for each group: the partition, then the clustering.
+/// Keys of the rows of `Table::Series` for samples, one row for each group. A key is the partition, then the clustering.
 fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     in_runtime(async {
@@ -35,7 +35,7 @@ fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// The segment file has a torn end, and the journal has records, so a start that is not refused changes files.
+/// The segment file has a torn end, and the journal has records, so a successful start changes files.
 #[test]
 fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn a_start_that_is_refused_because_of_rules_or_a_port_changes_nothing() {
         "{stderr}"
     );
     assert!(found() == before, "{stderr}");
-    // Compared after the stop, because a running server may remove a file during the comparison.
+    // The server is stopped before the comparison, because it could remove a file during the comparison.
     assert_eq!(Server::start(&data).stop().code(), Some(0));
     assert!(found() != before, "the start changed nothing");
 }
@@ -142,7 +142,7 @@ fn lost_labels_of_a_group_are_restored_from_a_journal() {
     assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
 }
 
-/// The directory has a journal of a later generation than the first one, so records were flushed to `chunks/` before.
+/// The journal in the directory is not of the first generation. This shows that earlier generations were flushed to `chunks/`.
 #[test]
 fn a_directory_without_its_flushed_records_is_not_clean() {
     let place = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
     let remove_segments = |at: &Path| {
         files(at).into_iter().filter(is_of_chunks).for_each(|path| std::fs::remove_file(path).unwrap());
     };
-    // `chunks/` was lost, and an empty one was created in its place.
+    // `chunks/` was lost, and is empty again.
     let empty = |at: &Path| {
         remove_all(at);
         in_runtime(async { drop(Embedded::open(&at.join("chunks")).await.unwrap()) });
@@ -194,7 +194,8 @@ fn a_directory_without_its_flushed_records_is_not_clean() {
     }
 }
 
-/// The file ends after the row that names a journal, and before the rows of the flush that removed this journal.
+/// The segment file ends after the row that lists a journal as required, and before the rows of the flush that removed the
+/// journal.
 #[test]
 fn a_segment_that_ends_early_is_reported_besides_a_removed_journal() {
     let place = tempfile::tempdir().unwrap();
@@ -240,7 +241,7 @@ fn journal(data: &Path) -> PathBuf {
     files(data).into_iter().find(is_journal).unwrap()
 }
 
-/// A damage that makes the server refuse the directory.
+/// Damage that makes the server refuse the directory.
 struct Refused {
     name: &'static str,
     damage: fn(&Path),
@@ -300,7 +301,7 @@ const REFUSED: [Refused; 5] = [
     },
 ];
 
-/// Before each damage, the segment file gets a torn end, which a start cuts off only if it does not refuse the directory.
+/// Before each damage, the segment file gets a torn end, which only a successful start cuts off.
 #[test]
 fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
     let place = tempfile::tempdir().unwrap();
@@ -324,7 +325,7 @@ fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
         let (code, stderr) = refused_start(&damaged);
         assert_eq!(code, Some(1), "{name}: {stderr}");
         assert!(stderr.contains(message), "{name}: {stderr}");
-        // The message about a wrong name has the remedy itself, so it names no commands.
+        // The message about a journal with a wrong name says to rename the file, and names no commands.
         let commands: &[&str] = if kind == "file-foreign" { &[] } else { &["check", "restore", "repair"] };
         for command in commands {
             assert!(stderr.contains(&format!("tacho {command}")), "{name}: {command} in {stderr}");
@@ -356,13 +357,12 @@ fn the_server_repairs_one_damaged_copy_of_the_manifest() {
     assert_eq!(remedies(&findings, "manifest-damaged"), BTreeSet::new(), "{findings:?}");
 }
 
-/// The remedies of all findings of a kind.
 fn remedies<'a>(findings: &'a [Value], kind: &str) -> BTreeSet<&'a str> {
     let of_kind = findings.iter().filter(|finding| finding["kind"] == kind);
     of_kind.map(|finding| finding["remedy"].as_str().unwrap()).collect()
 }
 
-/// Starts a server that refuses the directory. Returns the exit code and the message.
+/// The exit code and the message of a server that refuses the directory.
 fn refused_start(data: &Path) -> (Option<i32>, String) {
     let serve = ["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"];
     let (code, stdout, stderr) = run(&[&serve[..], &[data.to_str().unwrap()]].concat());

@@ -40,7 +40,6 @@ fn a_server_starts_responds_and_stops_with_exit_code_0() {
     assert_eq!(server.stop().code(), Some(0));
 }
 
-/// Names of the journals in a data directory.
 fn journals(data: &Path) -> Vec<String> {
     let names = std::fs::read_dir(data.join("journal")).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".journal")).collect()
@@ -84,7 +83,7 @@ fn a_stop_leaves_a_small_journal_to_the_next_start() {
     assert!(server.stop().success());
 }
 
-/// Collects all files and directories below a directory, with their permissions.
+/// For each file and directory below `directory`: its path, whether it is a directory, and its permissions.
 fn modes(directory: &Path) -> Vec<(PathBuf, bool, u32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -119,7 +118,7 @@ fn stored_files_are_not_readable_by_other_users() {
         for (path, is_directory, mode) in &found {
             assert_eq!(*mode, if *is_directory { 0o700 } else { 0o600 }, "{}", path.display());
         }
-        // Sets the permissions that an older version gave.
+        // Older versions gave these permissions. The next start must restrict them.
         for (path, is_directory, _) in found.iter().filter(|(path, ..)| *path != data) {
             let mode = if *is_directory { 0o755 } else { 0o644 };
             std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -186,8 +185,7 @@ fn configuration_errors_name_value_and_place() {
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    // `--http` cannot be tested with `fails`, which always passes this flag: clap refuses a flag that is given twice, and a flag
-    // overrides the configuration file.
+    // `fails` passes `--http`, which clap refuses if it is given twice.
     let (code, _, stderr) =
         support::run(&["serve", "--data", dir.path().to_str().unwrap(), "--http", &address]);
     assert_eq!(code, Some(1), "{stderr}");
@@ -241,7 +239,7 @@ fn a_data_directory_that_cannot_be_used_is_named() {
     let segment = segments.find(|path| path.extension().is_some_and(|e| e == "segment")).unwrap();
     let written = std::fs::read(&segment).unwrap();
     let mut version_9 = written.clone();
-    // The checksum is changed, too. Otherwise the file would count as a damaged file of version 1.
+    // With its old checksum, the file would count as a damaged file of version 1.
     (version_9[8], version_9[20]) = (9, version_9[20] ^ 1);
     std::fs::write(&segment, version_9).unwrap();
     fails(
@@ -293,7 +291,7 @@ fn refused_series_and_rules_that_do_not_suit_counters_are_logged() {
         let server = if rules.is_empty() {
             server
         } else {
-            // The server checks counters when it starts, and then every ten minutes. So it is restarted.
+            // The server checks counters only at its start and every ten minutes.
             assert!(server.stop().success());
             Server::start_with(&dir.path().join("data"), &flags)
         };
@@ -351,7 +349,7 @@ fn a_server_continues_when_its_log_is_not_read() {
     assert_eq!(
         server.post("/api/v1/admin/tsdb/delete_series?match[]=up", &[], b"").status,
         204,
-        "a deletion failed, because it writes to the log"
+        "the deletion must succeed although its log line cannot be written"
     );
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.stop().code(), Some(0));

@@ -1,4 +1,4 @@
-//! Tests a real server on a file system of 40 MiB that becomes full: new records are refused early, deletion and expiry free
+//! Tests a real server on a file system of 40 MiB that becomes full. New records are refused early, deletion and expiry free
 //! space, and no acknowledged record is lost.
 
 mod support;
@@ -16,7 +16,7 @@ const DISK_BYTES: u64 = 40 << 20;
 const RESERVE_BYTES: u64 = 8 << 20;
 const DAY_S: u64 = 86_400;
 
-/// A tmpfs in its own mount namespace. Both end with the process that created them.
+/// A tmpfs in its own mount namespace. The tmpfs and the namespace end with the process `holder`.
 struct SmallDisk {
     holder: Child,
     path: PathBuf,
@@ -24,10 +24,10 @@ struct SmallDisk {
 
 impl SmallDisk {
     /// # Panics
-    /// If the file system can be mounted neither directly nor in a user namespace. The test cannot run in this case.
+    /// If the file system can be mounted neither directly nor in a user namespace.
     fn mount(path: &Path) -> Self {
         let mut failures = Vec::new();
-        // Root needs no user namespace. Other users become root in a user namespace.
+        // Users other than root become root in a user namespace.
         for flags in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
             let script =
                 format!("mount -t tmpfs -o size={DISK_BYTES} tmpfs \"$0\" && echo mounted && exec cat");
@@ -125,7 +125,7 @@ fn fill(server: &Server, part: &str, from: u64, start_s: u64) -> std::ops::Range
 fn is_ready(server: &Server) -> bool {
     let ready = server.get("/readyz");
     let status = server.get("/api/status").json();
-    // Space may have been released between the requests. The status is checked only if `/readyz` does not change.
+    // Space may become free between the requests, so the status is checked only if `/readyz` does not change.
     if server.get("/readyz").status == ready.status {
         assert_eq!(status["disk_full"], ready.status != 200, "{status}");
     }
@@ -136,7 +136,6 @@ fn is_ready(server: &Server) -> bool {
     ready.status == 200
 }
 
-/// Checks the number of entries of each part.
 fn check(server: &Server, expect: &BTreeMap<&str, u64>) {
     for (part, batches) in expect {
         let counted = server.get(&format!("/api/v1/admin/count?match[]={part}"));

@@ -24,14 +24,13 @@ use tacho_ingest::wire::{ClientFrame, ErrorCode, FrameDecoder, Hello, ServerFram
 /// Time limit for each read from the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A certificate authority. Its certificate is `file`. The certificates that it signs are written to `directory`.
+/// A certificate authority with the certificate `file`, which writes signed certificates to `directory`.
 struct Authority {
     directory: PathBuf,
     issuer: Issuer<'static, KeyPair>,
     file: PathBuf,
 }
 
-/// The files of a certificate and its key.
 struct Pair {
     cert: PathBuf,
     key: PathBuf,
@@ -52,7 +51,7 @@ impl Authority {
         self.sign_until(name, (4096, 1, 1))
     }
 
-    /// Makes a certificate that is valid until the beginning of this day (year, month, day) in UTC.
+    /// The certificate is valid until the beginning of this day (year, month, day) in UTC.
     fn sign_until(&self, name: &str, (year, month, day): (i32, u8, u8)) -> Pair {
         let mut params = CertificateParams::new(["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         params.not_after = date_time_ymd(year, month, day);
@@ -62,7 +61,7 @@ impl Authority {
             cert: self.directory.join(format!("{name}.cert.pem")),
             key: self.directory.join(format!("{name}.key.pem")),
         };
-        // Each file is replaced as a whole, as by tools that renew certificates.
+        // Tools that renew certificates replace each file as a whole, too.
         for (path, text) in [(&pair.key, key.serialize_pem()), (&pair.cert, signed.pem())] {
             let new = path.with_extension("new");
             fs::write(&new, text).unwrap();
@@ -82,7 +81,7 @@ fn start(data: &Path, pair: &Pair, more: &[&str]) -> Server {
     Server::start_with(data, &flags)
 }
 
-/// Runs a query on this server, with these TLS variables.
+/// Runs a query with these TLS variables.
 fn ask(url: &str, variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(support::tacho());
     command.args(["query", "vector(1)", "--server", url]);
@@ -110,7 +109,7 @@ fn fails(output: &Output, expect: &[&str]) {
     }
 }
 
-/// Sends HELLO on a connection. Returns the answer.
+/// The answer to HELLO.
 fn greeting(mut stream: impl Read + Write) -> Option<ServerFrame> {
     let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
@@ -193,7 +192,7 @@ fn peers_without_tls_get_an_error_in_their_protocol() {
         }
         other => panic!("{other:?}"),
     }
-    // An HTTP client on the port of the agents, without TLS and with it.
+    // An HTTP client uses the port of the agents, first without TLS and then with TLS.
     let expect = format!(
         "this port takes records of agents in the native protocol; HTTPS is served on port {}\n",
         server.http.port()
@@ -202,7 +201,7 @@ fn peers_without_tls_get_an_error_in_their_protocol() {
     assert_eq!((plain.status, plain.text()), (400, expect.clone()));
     let encrypted = fetch(server.records, &authority.file, "/metrics");
     assert!(encrypted.starts_with("HTTP/1.1 400 ") && encrypted.ends_with(&expect), "{encrypted}");
-    // A client with TLS on a port without TLS.
+    // A client with TLS uses a port without TLS.
     let unencrypted = Server::start(&place.path().join("other"));
     fails(&ask(&https(&unencrypted), &[("TACHO_TLS_CA", &authority.file)]), &["the port does not use TLS"]);
 }
@@ -470,7 +469,6 @@ fn files_that_cannot_be_used_are_named() {
     }
 }
 
-/// Starts the test program with the Java agent.
 fn record(java: &Java, version: u32, server: &Server, variables: &[(&str, &str)]) -> Program {
     let agent = format!("-javaagent:{}", text(&java.agent));
     let to = server.records.to_string();

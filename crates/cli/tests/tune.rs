@@ -1,4 +1,4 @@
-//! Tests `tacho tune` with the real binary: on files, a data directory and a server.
+//! Tests `tacho tune` with files, a data directory and a server.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn csv() -> String {
     out
 }
 
-/// Runs `tacho tune`. Returns the outcome and stderr.
+/// The outcome and stderr of `tacho tune`.
 fn tune(args: &[&str]) -> (Value, String) {
     let (code, stdout, stderr) = run(&[&["tune", "--json", "--seconds", "5"], args].concat());
     assert_eq!(code, Some(0), "{args:?}: {stderr}");
@@ -97,7 +97,7 @@ fn a_server_and_a_directory_give_the_same_data() {
     assert_eq!(
         (&report["series"], &report["values"]),
         (&3.into(), &4500.into()),
-        "at least one whole group is sampled"
+        "--values 3000 must not split the group of 4,500 values"
     );
     assert!(report["section"].as_str().unwrap().contains("match = '{host=\"a\"}'"), "{report}");
     assert!(server.stop().success());

@@ -90,8 +90,7 @@ fn directories_of_older_versions_are_checked_backed_up_and_served() {
     }
 }
 
-/// Compares the records of a golden directory with those that were sent. Of calls and of the series `line`, compares only the
-/// times.
+/// Compares the records of a golden directory with the sent records. Of calls and of the series `line`, compares only the times.
 fn compare(data: &Path) {
     filled::in_runtime(async {
         let driver =
@@ -148,7 +147,7 @@ fn newer_json(bytes: &mut Vec<u8>) {
         String::from_utf8(bytes.clone()).unwrap().replace("\"version\": 1", "\"version\": 2").into_bytes();
 }
 
-/// The path, relative to `data`, of the file in `folder` with this extension whose name is last in alphabetical order.
+/// The path, relative to `data`, of the last file in `folder` with this extension, in the order of names.
 fn newest(data: &Path, folder: &str, extension: &str) -> String {
     let files = fs::read_dir(data.join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let newest = files.filter(|path| path.extension().is_some_and(|e| e == extension)).max().unwrap();
@@ -161,7 +160,7 @@ fn a_directory_of_a_newer_version_is_refused_and_not_changed() {
     let original = place.path().join("original");
     filled::directory(&original);
     let journal = newest(&original, "journal", "journal");
-    // Compaction may have removed the first segment file, so the last one is changed.
+    // The driver may have removed the first segment file, so the last one is changed.
     let segment = newest(&original, "chunks", "segment");
     let changes: [(&[&str], &str, &Change); 5] = [
         (&[&journal], "journal has version 4, this program reads up to 3", &|bytes| {

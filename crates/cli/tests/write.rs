@@ -1,4 +1,4 @@
-//! Tests writes over HTTP: kept and refused records, and the responses.
+//! Tests writes over HTTP: kept and refused records, and responses.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn remote_write(name: &str, value: f64, ms: u64) -> Vec<u8> {
     sample.push(rest as u8);
     let series = [field(0x0a, &label), field(0x12, &sample)].concat();
     let message = field(0x0a, &series);
-    // A snappy block with one literal: the length, a tag with the length minus 1, the bytes.
+    // A snappy block with one literal: the length, the tag, the length minus 1, the bytes.
     let length = u8::try_from(message.len()).unwrap();
     [&[length, 60 << 2, length - 1], &message[..]].concat()
 }
@@ -69,7 +69,7 @@ fn refusals_of_requests_name_the_reason() {
     fails("/write", &[], &[b'x'; 1001], 413, "1000 bytes");
     fails("/write?precision=y", &[], b"a value=1", 400, "precision");
     fails("/write", &[("Content-Encoding", "gzip")], b"no gzip", 400, "gzip body is damaged");
-    // The body is short, but expands to a long one.
+    // The compressed body has less than 1,000 bytes, the decompressed body has more.
     fails("/write", &[("Content-Encoding", "gzip")], &gzip(&[b'x'; 100_000]), 413, "1000 bytes");
     fails("/write", &[("Origin", "http://evil.example")], b"a value=1", 403, "evil.example");
     assert_eq!(server.request("GET", "/write", &[], b"").status, 405);
@@ -84,7 +84,7 @@ fn a_body_may_have_32_mib_by_default() {
     let line = "full value=4 1700000000";
     body.truncate(body.len() - line.len());
     body.push_str(line);
-    // The last comment was truncated. Its last byte becomes a line break.
+    // The last byte of the truncated comment becomes a line break.
     let at = body.len() - line.len() - 1;
     body.replace_range(at..=at, "\n");
     assert_eq!(body.len(), 32 << 20);

@@ -41,7 +41,6 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Appends one sample to every series.
 async fn append(store: &Store, series: usize, at: i64) -> Result<(), Failure> {
     for first in (0..series).step_by(BATCH) {
         let one = |number: usize| {

@@ -1,7 +1,7 @@
 //! Measures rate and CPU time of each step on the embedded driver: append, read, recovery after a crash, flush, read.
 //!
 //! `cargo run --release -p tacho-drivers --example store_rates [DIRECTORY]`. Removes DIRECTORY with its content before the first
-//! step and after the last one. The line of a step has its rate, its wall time, and the CPU time of the process per record.
+//! step and after the last step. For each step, prints the rate, the wall time, and the CPU time of the process per record.
 //! The load is 10 million samples of 1,000 series (100 hosts, 10 fields between 0 and 100), and then 2 million calls in
 //! another store.
 
@@ -80,8 +80,8 @@ async fn measure(
     Ok(store.close().await?)
 }
 
-/// Appends one batch of each sender at a time, in the order of their times. So the times of a series ascend, as with a single
-/// writer.
+/// Appends the batches in the order of their times: always [`SENDERS`] batches concurrently, one of each sender. The times of a
+/// series ascend, as with a single writer.
 async fn append(store: &Arc<Store>, batches: Vec<Arc<Batch>>) -> Result<(), Failure> {
     for (at, some) in batches.chunks(SENDERS).enumerate() {
         let append = |(sender, batch): (usize, &Arc<Batch>)| {
@@ -132,10 +132,8 @@ async fn read(store: &Store, what: &str, step: &str, records: f64) -> Result<(),
     Ok(())
 }
 
-/// Number of repetitions of a small read.
 const REPEATS: u32 = 50;
 
-/// Wall and CPU time of the process.
 struct Stopwatch {
     wall: Instant,
     cpu: Duration,
@@ -197,7 +195,7 @@ fn series_labels(number: usize) -> Arc<Labels> {
     Arc::new(Labels::new(labels).unwrap_or_else(|_| Labels::empty()))
 }
 
-/// 500 segments with the same eight calls, each nested in the one before.
+/// 500 segments with the same eight calls, each nested in the previous call.
 fn execution_batch(first: u64) -> Batch {
     let operation =
         |n| Operation { kind: OperationKind::Method, name: format!("com.shop.Board.method{n}()").into() };

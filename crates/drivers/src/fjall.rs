@@ -36,7 +36,9 @@ impl Fjall {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(Error::new(ErrorKind::Closed, "driver's task did not end").caused_by(error)),
+        Err(error) => {
+            Err(Error::new(ErrorKind::Closed, "driver's task was cancelled or panicked").caused_by(error))
+        }
     }
 }
 
@@ -60,7 +62,6 @@ fn key(partition: &[u8], clustering: &[u8]) -> Vec<u8> {
     key
 }
 
-/// The bounds of a range of one partition.
 fn bounds(partition: &[u8], from: &Bound<Vec<u8>>, to: &Bound<Vec<u8>>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let from = match from {
         Bound::Included(from) => Bound::Included(key(partition, from)),

@@ -38,10 +38,10 @@ pub async fn open(url: &str) -> Result<Arc<dyn Driver>> {
     }
 }
 
-/// Like [`open`], but read-only: no file is created, changed or removed. Not every back end supports it.
+/// Like [`open`], but read-only: no file is created, changed or removed. Only the embedded driver supports it.
 ///
 /// # Errors
-/// Like [`open`]; `Invalid` for a back end that does not support it.
+/// Like [`open`]; `Invalid` for another back end.
 pub async fn open_read_only(url: &str) -> Result<Arc<dyn Driver>> {
     match url.split_once(':') {
         Some(("embedded", rest)) => {

@@ -56,8 +56,7 @@ async fn a_segment_with_a_damaged_header_is_kept_and_read() {
     }
 }
 
-/// Found by the fuzz target `segment`: the first start cut off the damaged end, and the second start removed the rest as
-/// an unfinished file.
+/// The first start must not cut off the damaged end, because the second start would remove the rest as an unfinished file.
 #[tokio::test]
 async fn a_short_file_with_a_row_is_never_removed() {
     let with_checksum = |bytes: &[u8]| [&crc32c::crc32c(bytes).to_le_bytes(), bytes].concat();
@@ -121,7 +120,7 @@ async fn damage_at_the_end_of_acknowledged_bytes_does_not_count_as_torn() {
     }
 }
 
-/// Content of the copied ends that were cut off.
+/// Content of the copies of torn ends in the quarantine.
 fn torn_ends(bench: &Bench) -> Vec<Vec<u8>> {
     let Ok(entries) = std::fs::read_dir(bench.directory.path().join("quarantine")) else { return Vec::new() };
     entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()

@@ -1,6 +1,8 @@
-//! Flips one bit in each byte of the segments and manifests of a small directory: only the row with this byte may be lost, no
-//! file may be deleted, and damage that the start reads must be reported. Ends the process at each operation: no acknowledged
-//! row may be lost. Copies the directory while it changes: the copy must be complete or refused.
+//! Tests a small directory in three ways:
+//! - Flips one bit in each byte of the segments and manifests. Only the row with this byte may be lost. No file may be deleted.
+//!   Damage that the start reads must be reported.
+//! - Ends the process at each operation. No acknowledged row may be lost.
+//! - Copies the directory while it changes. The copy must be complete or refused.
 
 mod common;
 
@@ -148,8 +150,8 @@ async fn a_flipped_bit_loses_only_its_row() {
 type History = Vec<Vec<(u32, Bytes)>>;
 
 /// Puts, replaces and deletes rows and frees space, one operation for each of the `steps`. Stops when an operation fails.
-/// Returns whether none failed. If a put or a delete failed, the last two states in `history` are the acknowledged state and
-/// the requested state.
+/// Returns whether all operations succeeded. If a put or a delete failed, the last two states in `history` are the acknowledged
+/// state and the requested state.
 async fn work(driver: &Embedded, history: &mut History, steps: Range<u32>) -> bool {
     let mut model: BTreeMap<u32, Bytes> = history.last().cloned().unwrap_or_default().into_iter().collect();
     for step in steps {
@@ -216,7 +218,10 @@ async fn end_everywhere(power_fails: bool) {
             let driver = open(&bench).await.unwrap_or_else(|e| panic!("after {operations} operations: {e}"));
             let found = rows(&driver).await;
             let allowed = &history[history.len().saturating_sub(2)..];
-            assert!(allowed.contains(&found), "after {operations} operations: {found:?}, not of {allowed:?}");
+            assert!(
+                allowed.contains(&found),
+                "after {operations} operations: {found:?} is not one of {allowed:?}"
+            );
             let Health { damaged, set_aside, .. } = driver.health();
             assert!(damaged.is_empty(), "after {operations} operations: {damaged:?}");
             assert!(power_fails || set_aside.is_empty(), "after {operations} operations: {set_aside:?}");

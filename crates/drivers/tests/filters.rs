@@ -1,6 +1,6 @@
-//! A read of chosen traces or request ids finds the same segments as a read of everything, and a read with summaries counts the
-//! same calls: after random calls, flushes, merges, deletions and restarts, and with damaged filters and summaries. They read
-//! only a small part of the other chunks.
+//! A read of chosen traces or request ids finds the same segments as a read of everything. A read with summaries counts the
+//! same calls. Both are true after random calls, flushes, merges, deletions and restarts, and with damaged filters and
+//! summaries. Both kinds of reads take only a small part of the bytes of chunks that they can skip.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,7 +19,7 @@ use tacho_model::{
 use tacho_store::driver::{Capabilities, Cut, Delete, Info, Parts, RowStream, Scan, Scanned};
 use tacho_store::{Driver, Needed, Options, Result, Row, Store};
 
-/// Enough segments for a chunk of which a driver reads parts.
+/// With this number of segments, a chunk is long enough that the driver reads only parts of it.
 const SEGMENTS: u64 = 1_200;
 
 fn labels(service: usize) -> Arc<Labels> {
@@ -42,7 +42,7 @@ fn noise(number: u64) -> u64 {
     hasher.finish()
 }
 
-/// One call. Every fourth segment has a request id.
+/// A segment with one call. If `number` is a multiple of 4, the call has a request id.
 fn segment(number: u64, start: i64) -> Segment {
     let id = || Attribute { call: 0, key: REQUEST_ID.into(), value: request(number) };
     Segment {
@@ -129,7 +129,7 @@ impl Bench {
         Self { directory, driver: None, store: None }
     }
 
-    /// Opens the store, and waits for the end of an earlier one.
+    /// Opens the store, and waits for the end of the previous store.
     async fn open(&mut self) {
         if let Some(store) = self.store.take() {
             store.close().await.unwrap();
@@ -309,7 +309,7 @@ async fn few_bytes_of_other_chunks_are_read_and_damaged_filters_hide_no_record()
 }
 
 #[tokio::test]
-async fn summaries_replace_chunks_and_damaged_ones_are_replaced_by_the_calls() {
+async fn summaries_replace_chunks_and_calls_replace_damaged_summaries() {
     let mut bench = Bench::new();
     bench.open().await;
     for chunk in 0..10 {
@@ -318,7 +318,7 @@ async fn summaries_replace_chunks_and_damaged_ones_are_replaced_by_the_calls() {
         bench.store().append(batch(0, segments), None).await.unwrap();
         bench.store().flush().await.unwrap();
     }
-    // The last call of chunk 8 ends after the range.
+    // Some calls of chunk 8 start in the range and end after it, so the summary of this chunk is not used.
     let within = TimeRange::new(100, (9 * SEGMENTS + 100).cast_signed());
     let mut expected = Vec::new();
     for (range, used) in [(TimeRange::ALL, 10), (within, 7)] {
@@ -331,7 +331,7 @@ async fn summaries_replace_chunks_and_damaged_ones_are_replaced_by_the_calls() {
         expected.push((range, exact));
     }
 
-    // A deletion hides calls of one chunk, so its calls are read.
+    // A deletion hides calls of one chunk, so the calls of this chunk are read instead of its summary.
     bench.open().await;
     bench.store().delete(&[Matcher::equal("service", "a")], TimeRange::new(5, 9)).await.unwrap();
     let (left, used, _) = bench.count(TimeRange::ALL, true).await;
@@ -347,7 +347,8 @@ async fn summaries_replace_chunks_and_damaged_ones_are_replaced_by_the_calls() {
     assert_eq!(expected[0].1[0] - left[0], 5);
 }
 
-/// Changes each chunk in these segment files. `change` gets the bytes from the start of a chunk, and the end of its header.
+/// Changes each chunk in the segment files of a directory. `change` gets the bytes from the start of a chunk, and the end of
+/// its header.
 fn damage(directory: &Path, change: impl Fn(&mut [u8], usize)) {
     let mut damaged = 0;
     for file in std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()) {

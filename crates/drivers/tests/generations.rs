@@ -70,15 +70,19 @@ async fn a_flipped_bit_at_the_end_of_the_growing_segment_loses_no_generation() {
         std::fs::write(&segment, file).unwrap();
 
         let store =
-            open(damaged.path()).await.unwrap_or_else(|error| panic!("{back} before the end: {error}"));
-        assert_eq!(times(&store).await, [1, 2], "{back} before the end");
+            open(damaged.path()).await.unwrap_or_else(|error| panic!("{back} bytes before the end: {error}"));
+        assert_eq!(times(&store).await, [1, 2], "{back} bytes before the end");
         keep(&store, 3).await;
         drop(store);
         let store = open(damaged.path()).await.unwrap();
-        assert_eq!(times(&store).await, [1, 2, 3], "{back} before the end");
+        assert_eq!(times(&store).await, [1, 2, 3], "{back} bytes before the end");
         let chunks = store.chunks(Kind::Sample, labels().id()).await.unwrap();
         let mut generations: Vec<u64> = chunks.iter().map(|chunk| chunk.generation).collect();
         generations.dedup();
-        assert_eq!(generations.len(), 3, "{back} before the end: a number was used twice: {generations:?}");
+        assert_eq!(
+            generations.len(),
+            3,
+            "{back} bytes before the end: a number was used twice: {generations:?}"
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! If the end of the growing segment was cut off after its rows were acknowledged, each start reports the missing bytes, even if
-//! the first start was stopped by a crash. If a crash left a torn end, no bytes are reported as missing; this is tested with
-//! each state in which a power failure can leave the file `END`.
+//! If the acknowledged end of the growing segment was cut off, each start reports the missing bytes. This is also true if a crash
+//! stopped the first start. If a crash left a torn end, no bytes are reported as missing. The tests use each state in which a
+//! power failure can leave the file `END`.
 
 mod common;
 
@@ -21,7 +21,7 @@ const SEGMENT: &str = "00000001.segment";
 /// Limit on the operations of a start and a put.
 const OPERATIONS_MAX: u64 = 200;
 
-/// The files of a directory with three batches in one segment, and the lengths of the segment file after its creation and after
+/// The files of a directory with three batches in one segment. Also the lengths of the segment file after its creation and after
 /// each batch, including the mark.
 async fn three_batches(bench: &Bench) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<usize>) {
     let driver = bench.open().await;
@@ -99,7 +99,7 @@ async fn an_end_cut_off_at_any_byte_is_reported_by_each_start() {
             let text = std::fs::read_to_string(&path).unwrap();
             let expect = format!("tachograph missing 1\nsegment 1\noffset {length}\nbytes {missing}\n");
             assert_eq!(text, expect);
-            // An operator has restored the records, and removes the note. Only an incomplete batch at the end is still reported.
+            // An operator removes the note. The driver then reports only an incomplete batch at the end of the file, if any.
             std::fs::remove_file(path).unwrap();
             let health = bench.open().await.health();
             assert_eq!(health.set_aside, [] as [&str; 0], "{place}");
@@ -253,7 +253,7 @@ async fn a_failed_write_of_an_end_record_does_not_affect_rows() {
     driver.put(vec![row(2, b"two")]).await.unwrap();
     let batch = bench.bytes() - before;
     let records = end_of(bench.directory.path()).len();
-    // The batch and its mark fit, and half of the record.
+    // There is space for the batch with its mark, and for half of the record of `END`.
     bench.disk.set_space(batch + RECORD_BYTES as u64 / 2);
     driver.put(vec![row(3, b"six")]).await.unwrap();
     assert_eq!(end_of(bench.directory.path()).len(), records + RECORD_BYTES / 2);

@@ -183,7 +183,7 @@ async fn a_start_that_cannot_cut_keeps_one_copy_of_the_torn_end() {
         assert_eq!(copies, 1);
     }
     bench.disk.set_cut_fails(false);
-    case.check(&bench.open().await, "after all").await;
+    case.check(&bench.open().await, "after the disk works again").await;
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! How much memory may the records of one body take?
 //!
-//! A body of a few kilobytes can expand to records of gigabytes, because each field repeats all tags of its line, or
-//! because many ids refer to a long text of the dictionary. Therefore each decoder of request bodies or frames
-//! reserves memory before it allocates, and refuses records that exceed the budget:
+//! A body of a few kilobytes can expand to records of gigabytes: each field repeats all tags of its line, and many ids can
+//! refer to one long text of the dictionary. Therefore each decoder of request bodies or frames reserves memory before it
+//! allocates, and refuses records that exceed the budget:
 //!
 //! ```text
 //!   peak  <=  MEMORY_BYTES_MIN + MEMORY_PER_BYTE * bytes of the decompressed body
@@ -11,7 +11,7 @@
 //! searches for bodies that exceed the budget. Step after: `server/src/decoding.rs` limits the sum over all bodies that
 //! are decoded concurrently.
 
-/// Budget of every body, bytes. It is enough for 20,000 new series of short lines.
+/// Budget of a body of any size, bytes. It is enough for 20,000 new series of short lines.
 pub const MEMORY_BYTES_MIN: usize = 16 << 20;
 /// Additional budget per byte of the body.
 pub const MEMORY_PER_BYTE: usize = 48;
@@ -19,7 +19,6 @@ pub const MEMORY_PER_BYTE: usize = 48;
 /// reservation.
 pub const PLAIN_PER_BYTE: usize = 20;
 
-/// The maximum memory for decoding a body, given its decompressed size.
 pub const fn memory_bytes_max(body_bytes: usize) -> usize {
     MEMORY_BYTES_MIN.saturating_add(body_bytes.saturating_mul(MEMORY_PER_BYTE))
 }
@@ -31,7 +30,6 @@ pub struct Budget {
     left: usize,
 }
 
-/// The records of a body exceed the budget of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records exceed the memory budget of {max} bytes for one body: send them in parts")]
 pub struct Full {
@@ -39,7 +37,6 @@ pub struct Full {
 }
 
 impl Budget {
-    /// The budget of a body, given its decompressed size.
     pub const fn of_body(bytes: usize) -> Self {
         let max = MEMORY_BYTES_MIN.saturating_add(bytes.saturating_mul(MEMORY_PER_BYTE - PLAIN_PER_BYTE));
         Self { max, left: max }
@@ -55,7 +52,7 @@ impl Budget {
         }
     }
 
-    /// Reserves only the part of `bytes` that exceeds `body_bytes` * [`PLAIN_PER_BYTE`]. `body_bytes` is the length of only the
+    /// Reserves only the part of `bytes` that exceeds `body_bytes` * [`PLAIN_PER_BYTE`]. `body_bytes` is the length of the
     /// part of the body from which these records are decoded.
     pub const fn take_beyond(&mut self, bytes: usize, body_bytes: usize) -> Result<(), Full> {
         self.take(bytes.saturating_sub(body_bytes.saturating_mul(PLAIN_PER_BYTE)))
@@ -66,7 +63,6 @@ impl Budget {
         self.left = self.left.saturating_add(bytes);
     }
 
-    /// Bytes taken so far.
     pub const fn used(&self) -> usize {
         self.max.saturating_sub(self.left)
     }

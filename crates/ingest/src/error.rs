@@ -1,25 +1,25 @@
 //! Errors of a whole message. If only a single record is invalid, the result is a reject instead.
 //!
-//! This file and `wire/` use each other: the native protocol fails with an [`Error`]. An [`Error`] uses the limit on
-//! frames and the codes of ERROR frames ([`Error::code`]) of `wire/`.
+//! This file and `wire/` use each other. The native protocol returns an [`Error`]. [`Error`] uses the limit on frames and
+//! the codes of ERROR frames ([`Error::code`]) of `wire/`.
 
 use crate::reader::Flaw;
 use crate::wire::{ErrorCode, FRAME_BODY_BYTES_MAX};
 
-/// Why bytes of a protocol could not be decoded further. Each message names the value and, if known, the position.
+/// An error that prevents further decoding. Each message names the value and, if known, the position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// `offset`, also in the next variant, is a position in the byte stream of the connection.
+    /// `offset`, here and in [`Error::FrameTooLong`], is a position in the byte stream of the connection.
     #[error("frame checksum mismatch: expected {expected:#010x}, got {got:#010x} (frame at byte {offset})")]
     Checksum { expected: u32, got: u32, offset: u64 },
     #[error("frame of {length} bytes, at most {FRAME_BODY_BYTES_MAX} are allowed (frame at byte {offset})")]
     FrameTooLong { length: u32, offset: u64 },
-    /// The position counts the bytes of the message's body.
+    /// The position in `flaw` counts the bytes of the message's body.
     #[error("malformed {message}: {flaw}")]
     Malformed { message: &'static str, flaw: Flaw },
-    /// The sequence number of a DATA frame is too far above the last one.
+    /// The sequence number of a DATA frame is too far above `last`, the number of the last accepted frame of the session.
     #[error(
-        "frame {seq} is too far from {last}, the last one of the session: the next may be {most} at most"
+        "frame number {seq} is too far above {last}, the last frame of the session: the next number may be at most {most}"
     )]
     Number { seq: u64, last: u64, most: u64 },
     #[error("unexpected {what}")]

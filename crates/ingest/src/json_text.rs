@@ -1,5 +1,5 @@
-//! How is a text written as a JSON string? JSON lines, the body of a declared record and the
-//! broken rows of a Parquet file use this.
+//! How is a text written as a JSON string? The writers of JSON lines, of bodies of declared records and of broken rows of a
+//! Parquet file call [`put`].
 
 use std::fmt::Write;
 

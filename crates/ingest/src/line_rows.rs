@@ -12,11 +12,11 @@ use crate::line_protocol::{Precision, decode};
 use crate::rows::{At, Block, Broken, Rows};
 
 /// Limit on the bytes of a line with its strings. If no end is found within the limit, a quote in the line is taken as
-/// unclosed, and the line ends at its first line feed. So an unclosed quote breaks only one line, unless it is nearer than
-/// this to the end of the file: then the rest of the file counts as one broken line, although its valid lines are kept.
+/// unclosed, and the line ends at its first line feed. So an unclosed quote usually breaks only one line. If the quote is
+/// nearer than this limit to the end of the file, the rest of the file is reported as one broken line. The records of the
+/// valid lines in that rest are kept.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// Reads line protocol.
 #[derive(Clone, Debug)]
 pub struct LineProtocol {
     precision: Precision,
@@ -98,7 +98,7 @@ pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry], mut w
     }
 }
 
-/// Measurement and tags. `None` if they would not be read back as these labels.
+/// Measurement and tags of a line. `None` if the decoder would not read `labels` from them.
 fn head(labels: &Labels) -> Option<String> {
     let escape = |text: &str| text.replace(',', "\\,").replace('=', "\\=").replace(' ', "\\ ");
     let mut out = labels.name().replace(',', "\\,").replace(' ', "\\ ");

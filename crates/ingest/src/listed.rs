@@ -1,4 +1,4 @@
-//! A finder for tests: knows a list of spellings by their positions.
+//! A [`FindSeries`] for tests. It knows a list of spellings. The number of a series is the position of its spelling.
 
 use tacho_model::{FindSeries, KnownSeries, Spelling, SpellingKeys};
 

@@ -1,7 +1,7 @@
 //! Reads the numbers and strings of an untrusted message.
 //!
-//! The native protocol, protobuf and the page heads of Parquet use this reader, because all have LEB128 varints and
-//! little-endian fixed widths.
+//! The decoders of the native protocol, of protobuf and of the page heads of Parquet use this reader. All three formats have
+//! LEB128 varints and little-endian numbers of fixed width.
 
 use tacho_model::varint;
 
@@ -106,7 +106,6 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes()?).map_err(|_| flaw)
     }
 
-    /// All remaining bytes.
     pub fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }

@@ -1,7 +1,7 @@
 //! Which records of a message were refused while the others were kept?
 
-/// Maximum number of refused records of one message that the response names. Further ones are only counted, so that the response
-/// stays short.
+/// Maximum number of refused records of one message that the response names. Further records are only counted, so that the
+/// response stays short.
 pub const REJECTS_NAMED_MAX: usize = 16;
 
 /// The first refused records with their positions and reasons, and the number of all refused records.

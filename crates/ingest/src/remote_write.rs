@@ -9,9 +9,9 @@
 //!   Sample        1 value: double            2 timestamp: int64, ms since the Unix epoch
 //! ```
 //!
-//! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built, and at
-//! most [`LABELS_MAX`] are kept, so a hostile message with many empty labels takes little memory. If the store knows the series
-//! by the bytes of its labels ([`FindSeries`]), no labels are made.
+//! The message is parsed by hand, series by series. Labels stay slices of the message until the series is built. At most
+//! [`LABELS_MAX`] are kept, so a hostile message with many empty labels takes little memory. If the store knows the series by
+//! the bytes of its labels ([`FindSeries`]), no labels are made.
 //! Step before: `server/src/http/`. Step after: the store takes the batch.
 
 mod known;
@@ -41,11 +41,10 @@ const LABEL: u64 = 1;
 const SAMPLE: u64 = 2;
 const HISTOGRAM: u64 = 4;
 
-/// A decoded request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
-    /// Samples of series that the store knows. They arrived before those of the batch, if a series has both.
+    /// Samples of series that the store knows. If a series also has samples in `batch`, the samples in `known` arrived first.
     pub known: KnownSamples,
     /// The spelling of each series of the batch. Empty if the store was not asked for the series.
     pub spellings: Vec<Spelling>,
@@ -378,7 +377,7 @@ mod tests {
         histogram.histograms.push(vec![8, 1]);
         let all = vec![up(), down(&[(1, 1.0)]), up(), down(&[])];
         assert_eq!(read(all, &mut list), (vec![(0, 4)], "down".to_owned()));
-        // After a known series that needs a closer look, all series have labels.
+        // After a known series with a histogram, all series have labels.
         let all = vec![up(), histogram, up(), down(&[(1, 1.0)])];
         assert_eq!(read(all, &mut list), (vec![(0, 2)], "up{job=\"a\"} down".to_owned()));
         let late = series(&[("__name__", "up"), ("job", "a")], &[(i64::MAX, 1.0), (3, 1.0)]);

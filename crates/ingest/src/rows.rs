@@ -13,7 +13,6 @@ use crate::budget;
 /// Memory per byte of a block. Two bytes can be a broken row, which is reported with its reason and position.
 pub const MEMORY_PER_BYTE: usize = 240;
 
-/// The maximum memory for decoding a block of this size.
 pub const fn memory_bytes_max(block_bytes: usize) -> usize {
     budget::MEMORY_BYTES_MIN.saturating_add(block_bytes.saturating_mul(MEMORY_PER_BYTE))
 }
@@ -37,7 +36,6 @@ pub trait Rows: Send {
     fn decode(&mut self, block: &[u8], before: u64) -> Block;
 }
 
-/// The result of decoding a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     pub batch: Batch,
@@ -49,7 +47,7 @@ pub struct Block {
     /// Number of further rows lost to damage that is reported as one broken row.
     pub lost: u64,
     /// Number of ignored texts in columns without numbers, by name of the column.
-    pub texts_left_out: BTreeMap<String, u64>,
+    pub texts_skipped: BTreeMap<String, u64>,
     /// Number of ignored exemplars. A series cannot hold exemplars.
     pub exemplars: u64,
     /// Number of samples that represent many samples according to the file, for example averages of an hour. They are

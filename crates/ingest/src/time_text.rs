@@ -172,8 +172,8 @@ fn outside(text: &str) -> String {
     format!("time {} is outside the years 1677 to 2262", super::rows::shown(text))
 }
 
-/// A decimal number multiplied by `scale`, exact to the nanosecond. Further digits are truncated. Exponents are not
-/// allowed.
+/// Converts a decimal number of units to nanoseconds. A unit has `scale` nanoseconds. Digits below one nanosecond are truncated.
+/// Exponents are not allowed.
 pub(crate) fn decimal(text: &str, scale: i64) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -22,6 +22,7 @@ const TRIES: usize = 12;
 /// Approximate length of the bodies in the search. The fixed part of the budget dominates for small bodies.
 const BODY_BYTES: usize = 200_000;
 
+/// A decoder of bodies, with its limit of memory.
 struct Door {
     name: &'static str,
     body: fn(&Shape) -> Vec<u8>,
@@ -40,12 +41,12 @@ fn no_body_takes_more_memory_than_its_bytes_allow() {
             Taken { peak, bound: (door.bound)(body.len()), body: body.len() }
         });
     }
-    new_series_take_no_more_than_they_are_charged();
+    new_series_stay_within_the_budget_of_their_body();
 }
 
-/// Bodies whose lines all create a series. They are larger than those of the search, because lists double while they grow, and
-/// because the fixed part of the budget hides the memory of small bodies.
-fn new_series_take_no_more_than_they_are_charged() {
+/// Bodies whose lines all create a series. They are larger than the bodies of the search, because the fixed part of the budget
+/// hides the memory of small bodies. A list doubles at powers of two; 66,000 and 132,000 are slightly above such powers.
+fn new_series_stay_within_the_budget_of_their_body() {
     let mut highest = 0.0f64;
     for lines in [30_000, 60_000, 66_000, 100_000, 132_000] {
         let line = |tag: &str, number: usize, time: &str| format!("m,host={tag}{number} v=1{time}\n");
@@ -103,6 +104,7 @@ const DOORS: &[Door] = &[
         name: "remote write",
         body: write_request,
         decode: |body| drop(remote_write::decode(body, 64 << 20)),
+        // Snappy decompresses a body to at most 22 times its length.
         bound: |bytes| memory_bytes_max(22 * bytes).min(memory_bytes_max(BODY_BYTES + (1 << 20))),
         // Number of labels, bytes of a value, number of samples, form of a sample, number of empty labels, whether the
         // series are distinct.
@@ -426,7 +428,6 @@ fn exposition(shape: &Shape) -> Vec<u8> {
     })
 }
 
-/// Writes a header and rows.
 fn table(shape: &Shape) -> Vec<u8> {
     let [long, columns, name_bytes, cell_bytes, broken, _] = *shape;
     let (is_long, columns) = (long % 2 == 0, columns.min(4_000));

@@ -1,7 +1,7 @@
 //! Is the memory for reading a Parquet file limited? Tests the worst file that a search finds.
 //!
-//! Files are built byte by byte, so that they can have contents that no writer produces: a small page that claims to
-//! decompress to a gigabyte, or to hold billions of values or lengths. This is the only test in its process.
+//! Files are built byte by byte, so that they can have contents that no writer produces. For example, a small page states that
+//! it has billions of values. This is the only test in its process.
 
 #[path = "support/climb.rs"]
 mod climb;
@@ -20,7 +20,7 @@ const TRIES: usize = 12;
 const BLOCKS_MAX: usize = 4;
 
 /// Each shape has: form of the file, number of rows, bytes of a text, number of labels, number of values, and number
-/// of different texts of a label. In the forms 5 to 7 the third number is the false one, and in form 9 the last one sets
+/// of different texts of a label. In the forms 5 to 7 the third number is the false number. In form 9 the last number sets
 /// the number of row groups.
 const WORST: &[Shape] = &[
     // Labels and values of many rows. Broken rows with long texts.
@@ -111,7 +111,7 @@ fn file(shape: &Shape) -> (Bytes, usize) {
     file.bytes()
 }
 
-/// A text of `length` bytes, but at least 3. Each `nth` below 1,000 gives another text.
+/// A text of `length` bytes, but at least 3. Two numbers `nth` below 1,000 give different texts.
 fn text_of(nth: usize, length: usize) -> Vec<u8> {
     let mut text = format!("{nth:03}").into_bytes();
     text.resize(length.max(3), b'v');

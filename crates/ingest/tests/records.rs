@@ -85,7 +85,7 @@ fn sample(at: i64) -> Sample {
     Sample { at, value: Value::I64(at) }
 }
 
-/// A frame with three records. The record that `build` writes is in the middle and is refused; the others are valid.
+/// Checks a frame with three records. `build` writes the second record, which is refused. The others are valid.
 fn check_refused(reason: &str, build: impl FnOnce(&mut DataFrame)) {
     let mut frame = DataFrame::new(1, BASE);
     frame.samples(1, &[sample(BASE)]);

@@ -10,12 +10,12 @@ use tacho_lab::calls::{HEADER, Sender, Trace, Traces, When, rows};
 use tacho_model::Random;
 
 const HOUR_NS: f64 = 3.6e12;
-/// Limit on the traces that the result names.
+/// Limit on the number of traces in the random sample.
 const NAMED: usize = 32;
 
 #[derive(Parser)]
 struct Options {
-    /// Number of calls; the last trace may exceed it
+    /// Least number of calls; the last trace is complete, so there may be a few more
     #[arg(long, default_value_t = 1_000_000)]
     calls: u64,
     #[arg(long, default_value_t = 1)]
@@ -66,12 +66,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What was generated.
 struct Summary {
     calls: u64,
     traces: u64,
     segments: usize,
-    /// A random sample of the traces.
+    /// A random sample of the traces, each as a JSON object.
     named: Vec<String>,
     random: Random,
 }

@@ -20,7 +20,7 @@ use crate::{Error, RequestId, RequestIds};
 /// Limit on connections, below the number of ephemeral ports of one address (28,232 on Linux). More connections need several
 /// generators.
 const CONNECTIONS_MAX: usize = 20_000;
-/// Pause after a connection could not be opened.
+/// Pause after a failure to connect.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Claims permission to send one more request.
+    /// Whether one more request may be sent. If so, counts this request.
     fn claim(&self) -> bool {
         let over = self.progress.stopped.load(Ordering::Relaxed)
             || self.deadline.is_some_and(|d| Instant::now() >= d);
@@ -156,7 +156,6 @@ struct Worker {
     body_bytes: u64,
 }
 
-/// Outcome of one request.
 enum Outcome {
     Answered { status: u16, body_bytes: u64 },
     ConnectionLost,
@@ -230,7 +229,6 @@ impl Worker {
     }
 }
 
-/// Opens a connection and spawns a task that drives it. Returns `None` if the connection cannot be opened.
 async fn connect(target: &str) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(target).await.ok()?;
     stream.set_nodelay(true).ok()?;

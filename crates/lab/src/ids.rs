@@ -30,7 +30,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Generates the ids of one run; shared by all connections.
+/// The ids of one run, for all connections.
 #[derive(Debug)]
 pub struct RequestIds {
     run: u64,

@@ -18,7 +18,7 @@ pub use ids::{RequestId, RequestIds};
 pub use mix::{Mix, MixError, Template};
 pub use report::{Failures, Report, TemplateReport};
 
-/// Why a load run could not start. Failures of single requests are counted in the [`Report`].
+/// The reason why a run could not start. Failures of single requests are counted in the [`Report`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot connect to {target}: {source}")]

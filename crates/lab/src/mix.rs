@@ -14,7 +14,6 @@ pub struct Template {
     pub body: String,
 }
 
-/// Templates with their weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     templates: Vec<Template>,
@@ -63,17 +62,11 @@ impl Mix {
         Ok(Self { templates, weight })
     }
 
-    /// A mix with one template, a GET of this path.
-    pub fn get(path: &str) -> Self {
-        let template = Template { weight: 1, method: "GET".into(), path: path.into(), body: String::new() };
-        Self { templates: vec![template], weight: 1 }
-    }
-
     pub fn templates(&self) -> &[Template] {
         &self.templates
     }
 
-    /// Chooses a template at random; returns its index.
+    /// The index of a random template.
     pub fn draw(&self, rng: &mut Random) -> usize {
         let mut left = rng.below(self.weight);
         for (at, template) in self.templates.iter().enumerate() {

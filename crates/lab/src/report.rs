@@ -1,4 +1,4 @@
-//! Results of a load run.
+//! The results of one run: response times and failures of its requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,6 @@ impl Failures {
     }
 }
 
-/// Results of one template.
 #[derive(Clone, Debug)]
 pub struct TemplateReport {
     /// For example `GET /ads?page={1..20}`.
@@ -40,7 +39,6 @@ pub struct TemplateReport {
     pub failures: Failures,
 }
 
-/// Results of a run. Throughput counts successful requests only; failures are counted separately.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub connections: usize,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{Entry, Labels, Operation, Sample, Segment};
 
 /// Records that arrived together. The journal accepts or refuses a batch as a whole. `Store::append` first
-/// divides a very large batch, unless the batch has an origin.
+/// divides a very large batch, unless the batch has an `Origin` (session and frame numbers).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     pub samples: Vec<SampleSeries>,

@@ -7,8 +7,8 @@ use crate::limits::LABELS_MAX;
 use crate::{Labels, SeriesId};
 
 impl Labels {
-    /// The id and the pairs of canonical bytes. `None` if the bytes are malformed or not exactly in canonical
-    /// form. [`Labels::from_canonical`] tells these two cases apart.
+    /// Returns the id of canonical bytes and stores their labels in `pairs`. `None` if the bytes are malformed or not exactly in
+    /// canonical form. [`Labels::from_canonical`] distinguishes these two cases.
     pub fn split_canonical<'a>(bytes: &'a [u8], pairs: &mut Vec<(&'a str, &'a str)>) -> Option<SeriesId> {
         let (mut parts, mut before) = (Parts(bytes), "");
         pairs.clear();

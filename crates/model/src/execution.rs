@@ -1,8 +1,8 @@
 //! What is an execution? A call, which is stored as part of a segment of a trace.
 //!
-//! A *segment* holds the events of one thread for one trace, from the enter event of the outermost call to its exit
-//! event. Long segments are cut into parts. A later part lists the calls that are open at its start; the part *carries*
-//! them. The order of the events gives the shape of the call tree. The differences between events give its times:
+//! A *segment* holds the events of one thread for one trace, from the enter event of the outermost call to its exit event. Long
+//! segments are cut into parts. A later part lists the calls that are open at its start; the part *carries* them. The order of
+//! the events gives the shape of the call tree. The differences between events give the times of the calls:
 //! ```text
 //!   a() ─┬─ b()            events   enter a, enter b, exit, enter c, exit failed, exit
 //!        └─ c() throws     deltas   0        120      80    15       940          33   ns
@@ -197,7 +197,7 @@ pub enum SegmentError {
     TooManyAttributes(usize),
     #[error("event {event} is an exit but no call is open")]
     ExitWithoutEnter { event: usize },
-    #[error("operation {index} is not in the table of {count}")]
+    #[error("operation {index} is not in the table of {count} operations")]
     UnknownOperation { index: OperationIndex, count: usize },
     #[error("times of the segment overflow")]
     TimeOverflow,

@@ -47,7 +47,7 @@ impl Families {
             none => none.insert(Arc::new(Labels::from_canonical(&self.others)?)),
         };
         match Labels::sharing(base, NAME, name, &mut self.scratch) {
-            // Sets above the limit on the total bytes of all labels were stored before this limit was introduced.
+            // Earlier versions, without the limit `LABELS_BYTES_MAX`, stored longer sets.
             Err(LabelError::TooLong { .. }) => Labels::from_canonical(canonical),
             labels => labels,
         }

@@ -38,7 +38,7 @@ impl Spelling {
     }
 }
 
-/// The secret keys of the hash, one for each protocol. SipHash is a pseudo-random function (Aumasson,
+/// The secret keys of the hash: one for line protocol, one for remote write. SipHash is a pseudo-random function (Aumasson,
 /// Bernstein, INDOCRYPT 2012): without the keys, no sender can construct two texts with the same hash.
 #[derive(Clone)]
 pub struct SpellingKeys {
@@ -52,7 +52,7 @@ impl SpellingKeys {
         Self { lines, labels }
     }
 
-    /// Hashes the head of a line in line protocol. [`SpelledHead::field`] adds the key of a field.
+    /// Hashes the head of a line in line protocol: measurement and tags. [`SpelledHead::field`] adds the key of a field.
     pub fn head(&self, head: &[u8]) -> SpelledHead {
         let mut hasher = self.lines;
         hasher.write(head);
@@ -92,7 +92,7 @@ impl SpelledHead {
 pub struct KnownSeries {
     /// Number of the series in the index of the store.
     pub number: u32,
-    /// The number that the sender of the spelling chose for the series, for its own use.
+    /// The number that the caller of `Store::learn` gave to the series. The server uses the number of its service.
     pub note: u16,
     /// Length of the canonical labels, bytes.
     pub labels_bytes: u16,
@@ -111,8 +111,8 @@ pub trait FindSeries {
     fn release(&mut self);
 }
 
-/// Limit on the labels of all series in a [`KnownSamples`], bytes. The journal may have to define them in one record. A decoder
-/// makes labels for further series.
+/// Limit on the labels of all series in a [`KnownSamples`], bytes. The journal may have to write all these labels in one record.
+/// A decoder treats the series above the limit as unknown and creates their labels.
 pub const KNOWN_LABELS_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq)]

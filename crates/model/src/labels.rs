@@ -1,7 +1,7 @@
 //! A series is identified by its labels; its id is their hash.
 //!
-//! Labels are kept in the form that is hashed and stored, in one allocation, because labels take most of the memory of
-//! a million series. Sets that differ in only one label can share the other labels ([`Labels::sharing`]). For example,
+//! Labels are kept in their canonical form ([`Labels::canonical`]), in one allocation, because labels take most of the
+//! memory of a million series. Sets that differ in only one label can share the other labels ([`Labels::sharing`]). For example,
 //! the fields of a line in line protocol differ only in the name.
 
 use std::borrow::Cow;
@@ -130,7 +130,8 @@ impl Labels {
         Self { id, own: canonical, base: None, at: 0, count: u8::try_from(count).unwrap_or(u8::MAX) }
     }
 
-    /// Creates a set from labels of other sets: valid, without empty values, and sorted by name. Cheaper than [`Labels::new`].
+    /// Creates a set from labels of existing sets, which need no check. The caller sorts them by name and excludes duplicates.
+    /// Cheaper than [`Labels::new`].
     pub fn from_sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Self {
         debug_assert!(
             pairs.clone().is_sorted_by(|(a, _), (b, _)| a < b),
@@ -556,7 +557,7 @@ mod tests {
         }
 
         #[test]
-        fn adding_a_label_equals_building_with_it(pairs in pairs(), name in "[a-c]{1,3}", value in "[x-z]{0,2}") {
+        fn a_set_with_an_added_label_equals_a_new_set(pairs in pairs(), name in "[a-c]{1,3}", value in "[x-z]{0,2}") {
             let labels = Labels::new(&pairs).unwrap();
             let mut more: Vec<(&str, &str)> = labels.iter().collect();
             more.push((&name, &value));

@@ -2,7 +2,6 @@
 //!
 //! This crate has no async, no I/O, and does not read the system's clock. Timestamps are `i64` nanoseconds since the Unix
 //! epoch, UTC, everywhere.
-//!
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]

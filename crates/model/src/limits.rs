@@ -6,18 +6,17 @@
 pub const LABELS_MAX: usize = 64;
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
-/// Limit on the bytes of all labels of one series: names, values, and two bytes per label. InfluxDB has the same limit for a
-/// series key. Without this limit, one series could have more than four times as many bytes. Each field of a line in line
-/// protocol repeats all labels of the line.
+/// Limit on the bytes of all labels of one series: names, values, and one end byte after each name and each value. InfluxDB has
+/// the same limit for a series key. The other limits alone permit more than four times as many bytes. Each field of a line in
+/// line protocol becomes a series with all labels of the line.
 pub const LABELS_BYTES_MAX: usize = 65_536;
-/// Limit on the bytes of one entry's body. A long stack trace fits; a whole file does not.
+/// Limit on the bytes of one entry's body. A long stack trace fits.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;
 /// Limit on the bytes of one operation name. A normalised SQL statement may be long.
 pub const OPERATION_BYTES_MAX: usize = 8_192;
 /// Limit on the events (enters and exits) in one part of a segment; the agent cuts longer segments into parts.
 pub const SEGMENT_EVENTS_MAX: usize = 65_536;
-/// Limit on the open calls carried from one part of a segment to the next. So at most this many nested calls may be open where
-/// a segment is cut.
+/// Limit on the calls that are open where a segment is cut, and that the next part carries.
 pub const SEGMENT_CARRIED_MAX: usize = 65_536;
 pub const SEGMENT_ATTRIBUTES_MAX: usize = 4_096;
 /// Limit on the bytes of one attribute value; the agent truncates longer values and appends `…`.

@@ -21,8 +21,8 @@ pub struct MatcherError {
     pub label: String,
     pub pattern: String,
     pub cause: String,
-    /// Whether the pattern is over the [`PatternBudget`] of its request. False if its syntax is wrong, or if it is too costly
-    /// alone.
+    /// Whether the pattern is over the [`PatternBudget`] of its request. False if its syntax is wrong, or if this pattern alone
+    /// is too costly.
     pub is_over_budget: bool,
 }
 

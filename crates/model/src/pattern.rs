@@ -45,7 +45,7 @@ pub struct PatternBudget {
 impl PatternBudget {
     /// Limit on the number of patterns of one request. Each pattern also takes time for every value of its label.
     pub const PATTERNS_MAX: usize = 64;
-    /// Limit on the approximate number of states of all automata. Building one state takes a microsecond.
+    /// Limit on the approximate number of states of all automata of one request. Building one state takes a microsecond.
     pub const COST_MAX: u64 = 200_000;
 
     /// For stored deletions.
@@ -128,7 +128,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Compiles with the syntax of the `regex` crate. Deletions that earlier versions stored on disk need it.
+    /// Compiles with the syntax of the `regex` crate. Deletions that earlier versions stored on disk have this syntax.
     pub(crate) fn as_before(value: &str) -> Result<Arc<Self>, Fault> {
         let regex = compile(&format!("^(?s:{value})$")).map_err(Fault::Syntax)?;
         let candidates = Candidates::Prefix(String::new());
@@ -161,8 +161,8 @@ fn last_words(error: &str) -> String {
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// The literals with which all matches start, or to which they are equal, as found by regex-syntax. The search ignores
-/// `^`, `$` and `\b`, because these only exclude more values.
+/// Finds the texts of all matches, or else a prefix that all matches have. The `Extractor` of regex-syntax ignores `^`, `$` and
+/// `\b`, because these only exclude more values.
 fn candidates(pattern: &str, tree: &Hir) -> Candidates {
     match pattern {
         ".*" => return Candidates::Everything,
@@ -336,7 +336,7 @@ mod tests {
                 wrong.push(format!("{text:?}: got {ours}, expected {result}"));
             }
         }
-        assert!(wrong.is_empty(), "{} of {seen}:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(wrong.is_empty(), "{} of {seen} patterns differ from Go:\n{}", wrong.len(), wrong.join("\n"));
         assert!(seen > 1_500);
     }
 

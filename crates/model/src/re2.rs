@@ -14,8 +14,8 @@ const REPEAT_MAX: u32 = 1_000;
 /// Limit on nested groups; the limit of the `regex` crate is 250.
 const NESTING_MAX: usize = 200;
 
-/// Approximate costs, in states of an automaton over bytes. A class in brackets costs `COST_ASCII` before its
-/// members. Any character, a complement, a class such as `\d`, or a range beyond ASCII costs `COST_ANY`.
+/// Approximate costs, in states of an automaton over bytes. A class in brackets costs `COST_ASCII` (a complement `[^...]`:
+/// `COST_ANY`) plus the cost of its members. `.`, a class such as `\d`, and a range beyond ASCII each cost `COST_ANY`.
 const COST_ASCII: u64 = 4;
 const COST_ANY: u64 = 12;
 const COST_PROPERTY: u64 = 800;
@@ -26,7 +26,7 @@ const COST_MAX: u64 = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translated {
     pub text: String,
-    /// Approximate number of states of its automaton, with repetitions expanded.
+    /// Approximate number of states of the pattern's automaton, with repetitions expanded.
     pub cost: u64,
     /// Names of groups, with their indexes. The groups in `text` have no names, because `regex` accepts fewer names
     /// than Go.
@@ -449,8 +449,8 @@ fn push_char(out: &mut String, c: char) {
     }
 }
 
-/// Minimum and maximum from the text after `{` up to `}`, and this text. An inner `None` is a number that is too large. An
-/// outer `None` of the maximum means that there is no upper bound.
+/// Minimum, maximum, and the text after `{` up to and including `}`. A minimum of `None` or a maximum of `Some(None)` is too
+/// large for a `u32`. A maximum of `None` means that there is no upper bound.
 type Counts = (Option<u32>, Option<Option<u32>>, String);
 
 fn counts(rest: &mut Peekable<Chars<'_>>) -> Option<Counts> {

@@ -1,4 +1,4 @@
-//! The kinds of record, and two of them: samples (numbers) and entries (texts or byte strings).
+//! The three kinds of record, and the types of two kinds: samples (numbers) and entries (texts or byte strings).
 
 use crate::Timestamp;
 

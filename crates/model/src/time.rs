@@ -29,8 +29,7 @@ pub struct TimeRange {
 
 impl TimeRange {
     pub const ALL: Self = Self { start: i64::MIN, end: i64::MAX };
-    /// Contains no timestamp. The union with another range, by the smaller start and the larger end, is that
-    /// range.
+    /// Contains no timestamp. Its union with another range, by the smaller start and the larger end, is the other range.
     pub const EMPTY: Self = Self { start: i64::MAX, end: i64::MIN };
 
     pub const fn new(start: Timestamp, end: Timestamp) -> Self {

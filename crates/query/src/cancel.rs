@@ -19,15 +19,10 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Checks that the query was not cancelled.
-    ///
-    /// # Errors
-    /// If the query was cancelled.
     pub fn check(&self) -> Result<(), Error> {
         if self.is_cancelled() { Err(Self::error()) } else { Ok(()) }
     }
 
-    /// The error that a cancelled query returns.
     pub fn error() -> Error {
         Error::execution("query cancelled: the caller no longer waits")
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Class of an error. It decides the HTTP status: 400, 422 and 422, in the order of the variants.
+/// Class of an error. The HTTP status is 400 for [`Self::BadData`], otherwise 422.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The query or its parameters are invalid.
@@ -23,7 +23,7 @@ impl ErrorKind {
     }
 }
 
-/// Why a query failed. Unless it was cancelled, a retry of the same query over the same data fails in the same way.
+/// Why a query failed. A retry of the same query over the same data fails in the same way, unless the query was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     pub kind: ErrorKind,

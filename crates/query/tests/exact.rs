@@ -1,5 +1,5 @@
-//! Compares functions over windows with exact rational arithmetic, in instant and range queries. Some values have a large
-//! offset, form steep lines with little scatter, are near the largest double, or are tiny (also subnormal).
+//! Functions over windows equal exact rational arithmetic, in instant and range queries. Some values have a large offset,
+//! form steep lines with little scatter, are near the largest double, or are tiny or subnormal.
 
 use std::sync::Arc;
 
@@ -12,11 +12,10 @@ use tacho_query::promql::{self, Output, Params, SeriesData};
 const SECOND: i64 = 1_000_000_000;
 /// Largest relative error of an answer.
 const PART: f64 = 1e-12;
-/// Absolute error that is also permitted, as a fraction of the terms. It matters if the exact answer is tiny compared to
-/// its terms.
+/// Absolute error that is also permitted, as a fraction of the terms, for an answer that is tiny compared to its terms.
 const VANISHING: f64 = 1e-20;
-/// Absolute error that is also permitted, for subnormal doubles. Their spacing is the smallest positive double; a quantile
-/// may multiply the error.
+/// Absolute error that is also permitted, for subnormal doubles: some multiples of the smallest positive double, because a
+/// quantile may multiply the error.
 const SMALLEST: f64 = 1e-322;
 
 type Samples = Vec<(i64, f64)>;
@@ -121,15 +120,14 @@ fn digits(value: f64) -> (BigInt, i64) {
     (BigInt::from(digits) * sign, biased.max(1) - 1_075)
 }
 
-/// Exact sums over times and values. Times are in nanoseconds after the first one; values are in units of a power of
-/// two.
+/// Exact sums over times and values. Times are in nanoseconds after the first time; values are in units of `2^exponent`.
 struct Exact {
     count: usize,
     origin: i64,
     exponent: i64,
     time: BigInt,
     value: BigInt,
-    /// This and the next two: sums of squares and products of the differences from the means, multiplied by the count.
+    /// `times`, `values` and `both`: sums of squares and products of the differences from the means, multiplied by the count.
     times: BigInt,
     values: BigInt,
     both: BigInt,
@@ -208,7 +206,7 @@ fn ask(query: &str, samples: &[(i64, f64)], params: &Params) -> Vec<(i64, f64)> 
     }
 }
 
-/// The exact answer, and the size of its terms. Compared to the terms, the answer may be negligible.
+/// The exact answer, and the size of its terms.
 struct Expect {
     exact: f64,
     size: f64,

@@ -1,4 +1,4 @@
-//! Hostile queries: arbitrary text, deep nesting, excessive sizes. They must return a result or an error, and never panic.
+//! Arbitrary text, deep nesting and excessive sizes must return a result or an error, and never panic.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn params() -> Params {
     Params { limits, ..Params::range(100 * SECOND, 400 * SECOND, 37 * SECOND) }
 }
 
-/// Fragments of PromQL, so that random sequences of them are often nearly valid.
+/// Fragments of PromQL. Random sequences of them are often nearly valid.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "x", "y", "{a=\"1\"}", "{__name__=~\".+\"}", "[5m]", "[1m:10s]", "[2m:]", "[0]", "[1e9]", "[9y]",
@@ -109,7 +109,7 @@ proptest! {
         let _ = ask(&text, &params());
     }
 
-    /// A range query with one step must return the same result as an instant query.
+    /// The range query has one step.
     #[test]
     fn instant_and_range_agree(text in well_formed()) {
         let at = 250 * SECOND;
@@ -288,7 +288,7 @@ fn operations_that_multiply_series_are_limited() {
     let at: Vec<i64> = (0..2_000).map(|i| i * SECOND).collect();
     let values = (0..2_000).map(f64::from).collect();
     refused("count_values(\"v\", x + x / 7)", vec![SeriesData::new(labels, at, values)]);
-    // Series without a value at the same step do not conflict, so each series matches all others.
+    // Series without a value at the same step do not conflict, so each series matches all other series.
     let short = |i: i64| {
         let labels = Arc::new(Labels::new([("i", i.to_string())]).unwrap());
         SeriesData::new(labels, vec![i * SECOND, (i + 1) * SECOND], vec![1.0, promql::STALE])
@@ -296,7 +296,7 @@ fn operations_that_multiply_series_are_limited() {
     refused("{i=~\".+\"} * on () group_left {i=~\".+\"}", (100..1_000).map(short).collect());
 }
 
-/// A limit of exactly the bytes of the labels that a query creates is enough; a limit of one byte less is not.
+/// A limit of exactly the bytes of the labels that a query creates is enough. A limit of one byte less is not enough.
 #[test]
 fn labels_created_by_a_query_are_limited() {
     let labels = |i: usize| Labels::new([(NAME, "x".to_owned()), ("i", format!("{i:04}"))]).unwrap();
@@ -352,8 +352,7 @@ fn labels_created_by_a_query_are_limited() {
     }
 }
 
-/// A label value above the limit is refused before it is written. The queries repeat a long text thousands of times in one
-/// value.
+/// The queries repeat a long text thousands of times in one value.
 #[test]
 fn long_values_are_refused_before_they_are_written() {
     let labels = Labels::new([("a".to_owned(), "v".repeat(4_000))]).unwrap();

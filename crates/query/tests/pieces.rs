@@ -1,5 +1,5 @@
-//! The answer does not depend on the form of the input: one column, several pieces, or also summaries of pieces that no
-//! window cuts. Windows that share work return the same result as separate windows.
+//! The answer does not depend on the form of the input: one column, several pieces, or summaries of pieces that no window
+//! cuts. Windows that share work return the same result as separate windows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests PromQL with data. There is one test per `tests/cases/*.qtest` file; `qtest/mod.rs` describes the notation.
+//! One test per `tests/cases/*.qtest` file; `qtest/mod.rs` describes the notation.
 
 mod qtest;
 
@@ -17,7 +17,7 @@ const TOLERANCE: f64 = 1e-9;
 
 fn main() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    // The environment variable may name another folder with files in this notation.
+    // `QTEST_CASES` may name another folder with files in this notation.
     let folder = std::env::var_os("QTEST_CASES").map_or(folder, PathBuf::from);
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();

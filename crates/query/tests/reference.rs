@@ -1,4 +1,4 @@
-//! Compares sliding windows with their definition, which reads all samples again at each step.
+//! Sliding windows give the results of their definition, which reads all samples again at each step.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ fn counter() -> impl Strategy<Value = Vec<(i64, f64)>> {
     })
 }
 
-/// The samples of the window that ends at `end` and is open at the left, without staleness markers. Times in seconds.
+/// The samples of the window that ends at `end` and is open at the left, without staleness markers. The returned times are
+/// in seconds; `end` and `range` are in nanoseconds.
 fn window(samples: &[(i64, f64)], end: i64, range: i64) -> Vec<(f64, f64)> {
     let inside = samples.iter().filter(|(at, value)| *at > end - range && *at <= end && !is_stale(*value));
     inside.map(|(at, value)| ((at / SECOND) as f64, *value)).collect()

@@ -1,6 +1,6 @@
 //! How much memory does sorting a vector by labels take?
 //!
-//! The only test in this process, because the allocator counts all threads.
+//! This file has only one test, because the allocator counts all threads.
 
 use std::sync::Arc;
 

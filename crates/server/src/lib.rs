@@ -8,6 +8,7 @@ pub mod cardinality;
 pub mod check;
 pub mod clock;
 pub mod config;
+mod connection_limit;
 pub mod control;
 pub mod data_directory;
 pub mod decoding;
@@ -21,7 +22,6 @@ pub mod read;
 mod received;
 pub mod record_types;
 pub mod repair;
-mod room;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;
@@ -29,6 +29,7 @@ pub mod snapshots;
 pub mod tls;
 mod upgrade;
 mod versioned;
+mod watched;
 
 /// The readers of the files `tokens`, `probes.json` and `record_types.json`, for the fuzz targets only.
 #[cfg(fuzzing)]

@@ -2,6 +2,9 @@
 //!
 //! On Linux, a bound socket with `SO_REUSEADDR` reserves nothing: another socket may bind the same address and listen. So
 //! [`Port`] listens from the start. Until the port is handed over, its connections are closed at once.
+//!
+//! This file and `serve.rs` use each other: a port that is in use is one of the reasons why the server does not
+//! start.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::config::Address;
-use crate::room::ACCEPT_PAUSE;
+use crate::connection_limit::ACCEPT_PAUSE;
 use crate::serve::ServeError;
 
 /// Limit on the connections that wait to be accepted at one port.

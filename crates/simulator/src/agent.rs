@@ -7,7 +7,6 @@ use tacho_model::{Batch, Labels, NAME, Random, TimeRange, Value};
 use tacho_store::Origin;
 use tacho_store::conformance::simulation::model::{Model, SENDER, batch, labels};
 
-/// A frame with its number.
 pub type Frame = (u64, Arc<Batch>);
 
 pub struct Agent {
@@ -23,9 +22,7 @@ pub struct Agent {
     values: BTreeMap<(String, i64), Vec<Value>>,
     /// Frames without an ACK, with their numbers.
     pub frames: VecDeque<Frame>,
-    /// The number of the next frame.
     pub next: u64,
-    /// The last acknowledged frame.
     pub acked: u64,
     /// A deletion that was started and has not succeeded: series and range.
     pub deleting: Option<(Option<&'static str>, TimeRange)>,
@@ -101,7 +98,6 @@ pub struct Group {
 }
 
 impl Group {
-    /// The number of the last frame.
     pub fn last(&self) -> u64 {
         self.frames.last().map_or(0, |(seq, _)| *seq)
     }

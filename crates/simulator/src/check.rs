@@ -14,7 +14,6 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SHARED.into_iter().chain([OWN, BRIEF, COARSE])
 }
 
-/// Checks the records of all agents at time `now`.
 pub async fn check(store: &Store, agents: &[Agent], now: i64, totals: &mut Totals) -> Result<(), Failure> {
     totals.checks += 1;
     let failed = |error: tacho_store::Error| Failure::Reported(error.to_string());
@@ -61,7 +60,7 @@ fn compare_samples(
         let records = expect.keys().filter(|at| !found.contains_key(at)).count() as u64;
         return Err(Failure::Lost { records, text: format!("{of}: {value:?} at {at} is missing") });
     }
-    // The store has a sample that was deleted or never sent, or a value that a later one has replaced.
+    // The store has a sample that was deleted or never sent, or a value that a later value has replaced.
     match found.iter().find(|(at, value)| expect.get(at) != Some(value)) {
         Some((at, value)) => {
             let text = format!("{of}: {value:?} at {at} instead of {:?}", expect.get(at));

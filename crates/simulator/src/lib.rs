@@ -1,4 +1,4 @@
-//! Do recorder and store keep their promises on a disk that forgets? The same seed gives the same run.
+//! Does every acknowledged record survive crashes and disk errors? The same seed gives the same run.
 //!
 //! ```text
 //!   run.rs        many seeds, one after the other; counts and the first failure
@@ -6,7 +6,7 @@
 //!   scenario.rs   which step comes next
 //!   sending.rs    how agents send frames             network.rs   connections to the recorder, cut after any byte
 //!   check.rs      what is in the store, compared with the model of `tacho_store::conformance`
-//!   harm.rs       damage of synced bytes: each loss must be reported
+//!   damage.rs     damage of synced bytes: each loss must be reported
 //!   mutations.rs  deliberate faults, each of which must be found
 //!   disk/         the disk: unsynced bytes and names may be lost, operations fail
 //! ```
@@ -17,7 +17,7 @@ pub mod disk;
 
 mod agent;
 mod check;
-mod harm;
+mod damage;
 #[cfg(feature = "mutations")]
 pub mod mutations;
 mod network;

@@ -6,7 +6,6 @@ use tacho_store::mutation::Mutation;
 
 use crate::run::{Totals, one};
 
-/// The result of the search for one fault.
 pub struct Search {
     pub mutation: Mutation,
     /// Number of seeds that were run until one found the fault; `None` if no seed found it.

@@ -138,7 +138,7 @@ impl Fate {
 
 /// An agent's side of one connection.
 pub struct Talk {
-    /// Position of the agent.
+    /// Index of the agent.
     pub at: usize,
     pub session: u128,
     pub frames: Vec<Frame>,
@@ -206,7 +206,6 @@ async fn deliver(write: &mut (impl AsyncWrite + Unpin), bytes: &[u8], left: &mut
     let _ = write.write_all(&bytes[..count as usize]).await;
 }
 
-/// What an agent has read so far.
 struct Ears {
     acked: u64,
     /// The last frame that the agent wants to send.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use crate::disk::OPERATIONS_MAX;
 use crate::world::World;
 
-/// Which seeds to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub first: u64,
@@ -17,7 +16,6 @@ pub struct Plan {
     pub trace: bool,
 }
 
-/// Counts of all runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     pub seeds: u64,
@@ -25,7 +23,7 @@ pub struct Totals {
     pub ended_processes: u64,
     /// Crashes while a store was opened.
     pub during_open: u64,
-    /// Stops in order.
+    /// Stops of the process in order.
     pub stops: u64,
     pub acknowledged_frames: u64,
     pub acknowledged_records: u64,
@@ -82,7 +80,7 @@ impl fmt::Display for Totals {
     }
 }
 
-/// A promise that the store broke.
+/// A guarantee that the store did not keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     Lost {

@@ -14,7 +14,6 @@ use crate::world::{End, Open, World, until_stop};
 
 /// Frames that an agent appends to the store.
 struct Appending {
-    /// Index of the agent.
     at: usize,
     group: Group,
     wait: Duration,
@@ -29,7 +28,7 @@ struct Round {
 
 impl World {
     /// The agents record frames, and send what is not acknowledged. Some connections are cut while their frames are
-    /// appended; the next connection sends the same frames.
+    /// appended. The next connection sends the same frames.
     pub async fn send(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         for agent in &mut self.agents {
             for _ in 0..self.random.below(3) {
@@ -105,7 +104,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends all connections, so that no more frames arrive. The agents then know which frames are stored.
+    /// Ends all connections, so that no more frames arrive. The agents then learn which frames are stored.
     pub async fn disconnect(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         let disk = self.disk.clone();
         until_stop(&disk, self.network.close()).await?.map_err(Failure::Stuck)?;
@@ -126,8 +125,7 @@ async fn append(store: &Store, group: &Group) -> tacho_store::Result<()> {
     Ok(())
 }
 
-/// Appends a batch. In half of the batches, the samples of series that the store knows by their spelling have no labels, as if a
-/// decoder had found the series.
+/// Appends a batch. For half of the batches, does the same as a decoder that finds known series: their samples have no labels.
 async fn append_batch(store: &Store, batch: Arc<Batch>, origin: Origin) -> tacho_store::Result<Appended> {
     if origin.seq.is_multiple_of(2) {
         return store.append(batch, Some(origin)).await;

@@ -1,4 +1,7 @@
 //! One seed: agents send frames to a store, and the machine crashes again and again.
+//!
+//! This file and `run.rs`, `damage.rs` use each other: a run creates worlds, and a world returns its failure or its
+//! counts. `damage.rs` damages the disk of a world.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +22,7 @@ use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
 
 const AGENTS: u128 = 3;
-/// Number of lives of one seed before its last lives (`World::end`). Each ends with a crash.
+/// Number of lives of one seed before its last lives (`World::end`). Each of these lives ends with a crash.
 const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
 pub const CHUNKS: &str = "/data/chunks";
@@ -28,7 +31,6 @@ const SMALL_SEGMENT_BYTES: u64 = 12_000;
 /// Limit on the attempts of one operation. A store that still fails without faults is stuck.
 const ATTEMPTS_MAX: usize = 200;
 
-/// A store and its driver.
 pub struct Open {
     pub store: Arc<Store>,
     pub driver: Arc<Faulty<Embedded>>,
@@ -98,7 +100,7 @@ impl World {
             End::Broken(failure) => failure,
             End::Crash => Failure::Stuck("the machine stopped without a fault".to_owned()),
         })?;
-        crate::harm::run(self, totals).await
+        crate::damage::run(self, totals).await
     }
 
     pub fn say(&self, line: impl FnOnce() -> String) {
@@ -222,8 +224,8 @@ impl World {
         Ok(())
     }
 
-    /// Stops the process in order. It may leave journals to the next one. In half of the cases, the agents first send frames
-    /// while every sync of the disk fails.
+    /// Stops the process in order. The process may leave journals to the next process. In half of the cases, the agents first
+    /// send frames while every sync of the disk fails.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if self.random.one_in(2) {
             self.disconnect(open, totals).await?;

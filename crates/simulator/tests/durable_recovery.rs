@@ -11,7 +11,7 @@ use tacho_store::driver::{Driver, Row, Scan, Table};
 use tacho_store::threads::Threads;
 use tacho_store::{MemoryDriver, Options, Origin, Store};
 
-/// Number of seeds. Each decides which bytes of a failed sync are on disk.
+/// Number of seeds. Each seed decides which bytes of a failed sync are on disk.
 const SEEDS: u64 = 40;
 
 async fn open(disk: &SimulatedDisk) -> Arc<Store> {

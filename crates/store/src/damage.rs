@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tacho_model::{Kind, Labels, SeriesId, TimeRange, Timestamp};
 
-use crate::check::time;
 use crate::counters::Count;
 use crate::driver::{Damaged, Health};
 use crate::guarded::Guarded;
@@ -203,6 +202,11 @@ impl Unreadable {
         self.everywhere.iter().for_each(|reason| add(reason.clone()));
         damages
     }
+}
+
+/// A time as text.
+pub fn time(at: Timestamp) -> String {
+    jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
 
-use crate::pin::PinnedFile;
 use crate::{Error, Result};
 
 /// The tables. The discriminants are on disk (`docs/format/keys.md`).
@@ -131,6 +130,15 @@ pub struct Info {
     pub version: String,
     /// Directory or address, without secrets.
     pub location: String,
+}
+
+/// A hard link to a file of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedFile {
+    /// Path relative to the directory of the links.
+    pub name: String,
+    /// Bytes that belong to the state. The file may be longer.
+    pub bytes: u64,
 }
 
 /// Known damage and loss of the data of a back end, also from before it was opened. The names are file names of the back end.
@@ -263,7 +271,7 @@ pub trait Driver: Send + Sync + 'static {
         Ok(all)
     }
 
-    /// Like [`Driver::read`], but may leave out the parts of long values that are not selected. Each value is whole or
+    /// Like [`Driver::read`], but may omit the parts of long values that are not selected. Each value is whole or
     /// reduced to its selected parts. The driver does not check the bytes of a reduced value, so the parts need their own
     /// checksums. A back end that cannot read parts reads whole values.
     async fn read_parts(&self, scans: Vec<Scan>, _: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {

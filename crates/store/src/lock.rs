@@ -1,5 +1,8 @@
 //! Locks a directory, for one process that writes or for any number of processes that only read. A process that is refused
 //! because of a writer gets an error with the id of the writer, if the lock file has it.
+//!
+//! This file and `disk.rs` use each other: a disk can lock a directory, and a lock file is opened with the
+//! permissions that `disk.rs` sets.
 
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};

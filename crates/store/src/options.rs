@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::disk::{Disk, RealDisk};
 use crate::index::Bounds;
 use crate::policy::Policies;
-use crate::recover::draw_id;
 use crate::seal::CHUNK_VALUES_MAX;
 use crate::threads::Threads;
 use crate::upkeep::{ClockBounds, since_boot};
@@ -136,4 +135,11 @@ impl Default for Options {
             verify_every: Duration::from_secs(7 * 86_400),
         }
     }
+}
+
+/// Draws 128 random bits, from the hasher keys that the standard library takes from the operating system.
+pub fn draw_id() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
+    draw() << 64 | draw()
 }

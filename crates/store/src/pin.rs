@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::disk::{Disk, RealDisk, make_directory, names_in};
-use crate::driver::Driver;
+use crate::driver::{Driver, PinnedFile};
 use crate::generation::Generations;
 use crate::guarded::Guarded;
 use crate::journal::{QUARANTINE, format::file_generation};
@@ -24,14 +24,6 @@ use crate::{Error, Result};
 
 /// The files of a data directory that belong to a backup and to a repaired directory, next to `chunks/` and `journal/`.
 pub const SIDE_FILES: [&str; 5] = ["probes.json", "record_types.json", "tacho.toml", "tokens", "tokens.used"];
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinnedFile {
-    /// Path relative to the directory of the links.
-    pub name: String,
-    /// Bytes that belong to the state. The file may be longer.
-    pub bytes: u64,
-}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
@@ -49,7 +41,7 @@ pub fn refused_link(path: &Path) -> Error {
 }
 
 /// Whether a backup needs this file: it is a regular file, or a symbolic link to an existing file, which is refused. Other files
-/// and directories, and dangling links, are left out.
+/// and directories, and dangling links, are omitted.
 pub fn is_wanted(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => path.exists(),

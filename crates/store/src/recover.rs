@@ -322,13 +322,6 @@ pub async fn each_row(
     Ok(())
 }
 
-/// Draws 128 random bits, from the hasher keys that the standard library takes from the operating system.
-pub fn draw_id() -> u128 {
-    use std::hash::{BuildHasher, RandomState};
-    let draw = || u128::from(RandomState::new().hash_one(std::process::id()));
-    draw() << 64 | draw()
-}
-
 struct Recovery<'a> {
     directory: &'a Path,
     options: &'a Options,

@@ -3,7 +3,7 @@
 //! Path of one record: `append.rs` in this folder takes a batch from its caller.
 
 mod append;
-mod keep;
+mod submit;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -104,8 +104,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         let (stored, said) = said.split_once(" are stored, records in memory take up to ").unwrap();
         let (in_memory, said) = said.split_once(" more and this batch up to ").unwrap();
         let [stored, in_memory] = [stored, in_memory].map(|count| count.parse::<usize>().unwrap());
-        // The estimate is one less than the number of chunks of each series: 199 for `n`, and 1 for `up`, which has two
-        // chunks.
+        // One less than the number of chunks of each series: 199 for `n`, and 1 for `up`, which has two chunks.
         let expect = "200, estimated from their times; records more than two days from now are refused \
             (of this series: 200 of 200)";
         assert_eq!(said, expect);
@@ -145,7 +144,7 @@ async fn scattered_records_seal_a_generation_before_it_makes_too_many_chunks() {
     let bench =
         Bench::with(Arc::new(MemoryDriver::new()), Options { seal_bytes: 1 << 20, ..Options::default() });
     let store = bench.open().await;
-    // Five parts fill a generation. It is sealed after the answer to the fifth, and before the next part is stored.
+    // Five parts fill a generation. It is sealed after the answer to the fifth part and before the next part is stored.
     for part in 0..11 {
         let points: Vec<(i64, f64)> = (0..1_000).map(|n| ((part * 1_000 + n) * 3 * DAY, 1.0)).collect();
         store.append(samples("m", &points), None).await.unwrap();

@@ -285,7 +285,6 @@ async fn a_deletion_of_an_unreadable_row_stays_and_does_not_block_others() {
     assert_eq!(common::values(&store, "a", ALL).await.len(), 2);
 }
 
-/// Counts the reads of one partition.
 struct Watched {
     inner: Arc<Faulty<Arc<MemoryDriver>>>,
     partition: Vec<u8>,
@@ -432,8 +431,8 @@ async fn missing_metadata_rows_are_not_guessed() {
     assert!(facts.len() >= 3);
     for (number, row) in facts.iter().enumerate() {
         patient.damage(row, Wound::Lost);
-        // The store opens if the fact has a second copy, or if the store can start without it: the statistics restart at 0,
-        // and the clock is trusted. Otherwise the store does not open.
+        // The store opens if the fact has a second copy. It also opens without the fact about statistics, which restart at 0,
+        // and without the fact about the clock, which is then trusted.
         match patient.bench.try_open().await {
             Ok(store) => {
                 let (values, told) = read(&store, &["a"]).await;

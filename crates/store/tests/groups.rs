@@ -135,7 +135,6 @@ async fn chunks_are_cut_at_the_same_places_for_all_members() {
     assert_eq!(store.stats().samples_replaced, 2, "both series have two samples at 0 ns");
 }
 
-/// A step of a test.
 enum Step {
     Write(&'static str, Vec<(i64, f64)>),
     Flush,
@@ -143,7 +142,7 @@ enum Step {
 }
 use Step::{Crash, Flush, Write};
 
-/// Compares the store with a map after every step.
+/// Compares the store after every step with a map of the samples sent.
 async fn check(case: &str, steps: Vec<Step>) {
     let bench =
         Bench::with(Arc::new(MemoryDriver::new()), Options { chunk_values: 100, ..Options::default() });
@@ -456,7 +455,7 @@ async fn other_tasks_run_during_a_read_of_many_series() {
         store.append(common::samples(name, &[(1, 1.0)]), None).await.unwrap();
     }
     let ids: Vec<_> = names.iter().map(|name| common::id(name)).collect();
-    // Both run on one thread. The other task counts its turns until the read ends.
+    // The read and another task share one thread. The other task counts its turns until the read ends.
     let turns = Arc::new(AtomicUsize::new(0));
     let counter = turns.clone();
     let other = tokio::spawn(async move {

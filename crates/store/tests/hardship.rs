@@ -75,7 +75,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     let bench = Bench::new();
     let store = bench.open().await;
     let frame = |seq: u64| common::executions("svc", seq.into(), 1);
-    // The first two frames reach the journal together, the second one first.
+    // The first two frames reach the journal together, the second frame first.
     let (second, first) = tokio::join!(
         store.append(frame(2), common::origin(7, 2)),
         store.append(frame(1), common::origin(7, 1))
@@ -297,8 +297,8 @@ async fn a_deletion_does_not_cover_a_refused_batch_that_is_sent_again() {
     disk.set_cut_fails(true);
     store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap_err();
     disk.set_sync_fails(false);
-    // The journal may contain the refused batch. A start would read it as stored before the deletion: the deletion would
-    // cover it, and the batch that is sent again would count as a repetition.
+    // The journal may contain the refused batch. A start would read it as older than the deletion, so the deletion would cover
+    // it. The batch that is sent again would count as a repetition.
     let log = [Matcher::equal(NAME, "log")];
     let error = store.delete(&log, ALL).await.unwrap_err();
     assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");

@@ -47,7 +47,7 @@ fn store_batch(lines: &[Line], value: fn(i64) -> Value) -> Batch {
 }
 
 async fn open(bench: &Bench) -> Arc<Store> {
-    // 30 days after the first sample: merges apply the rule to all chunks, because they are older than two days.
+    // 30 days after the first sample. All chunks are older than two days, so merges apply the rule to them.
     let clock = Arc::new(ManualClock::new(captured()[0].0 + 30 * 86_400_000_000_000));
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }

@@ -66,7 +66,6 @@ async fn batches(store: &Store) -> Vec<i64> {
     common
 }
 
-/// All files below a directory.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -96,7 +95,7 @@ const SAYS: &str = concat!(
 async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
     let died = died().await;
     let mut told = 0;
-    // One bit of every fifth byte, each time the next one of the eight.
+    // One bit of every fifth byte, each time the next of its eight bits.
     for at in (0..died.journal.len()).step_by(5) {
         let mut journal = died.journal.clone();
         journal[at] ^= 1 << (at / 5 % 8);

@@ -228,10 +228,8 @@ async fn a_resent_batch_with_moved_times_is_stored_once() {
     }
 }
 
-/// A step of a test.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Sends a batch, possibly again.
     Send(usize),
     Flush,
     Merge,

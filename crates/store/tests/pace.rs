@@ -150,8 +150,7 @@ async fn failed_merges_are_repeated_less_and_less_often() {
     assert!(store.stats().upkeep.merges > 0);
 }
 
-/// Found by the simulation: the flusher held a lock during its retries, and the upkeep waited for it. On a full disk nothing
-/// freed space.
+/// The flusher must hold no lock during its retries. The upkeep would wait for the lock and free no space on a full disk.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_frees_space_while_a_flush_fails() {
     for refuses in [Refuses::Series, Refuses::Flushed] {

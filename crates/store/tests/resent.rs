@@ -74,7 +74,7 @@ impl Sender {
         n as i64 * SECOND + (by_chance % 1_000) as i64 * 400 * MS / 1_000
     }
 
-    /// The middle between a sample and the previous one. Its distance from both is larger than any permitted move.
+    /// The middle between a sample and the previous sample. Its distance from both is larger than any permitted move.
     fn before(&self, n: usize) -> i64 {
         n.checked_sub(1).map_or(i64::MIN, |before| i64::midpoint(self.at(before), self.at(n)))
     }
@@ -145,7 +145,7 @@ impl Sender {
     }
 }
 
-/// Options with large merges and with small ones. Small merges end inside rows with moved times.
+/// Options with large and with small merges. Small merges end inside rows with moved times.
 fn few_and_many() -> [Options; 3] {
     let few = |merge_values, chunk_values| Options { merge_values, chunk_values, ..Options::default() };
     [Options::default(), few(300, 100), few(64, 30)]
@@ -177,8 +177,8 @@ fn expiring(options: Options) -> Options {
     Options { policies: Arc::new(Policies { retention, ..Policies::default() }), ..options }
 }
 
-/// The limit of the retention is after the original time of a row's first or last sample but before its moved time, or the
-/// reverse. Expired samples are sent again.
+/// The limit of the retention is between the original and the moved time of a row's first or last sample. Expired samples are
+/// sent again.
 #[tokio::test]
 async fn samples_are_not_duplicated_when_the_end_of_a_row_expires() {
     for options in few_and_many().map(expiring) {
@@ -205,7 +205,6 @@ async fn samples_are_not_duplicated_when_the_end_of_a_row_expires() {
     }
 }
 
-/// A random number generator with a seed.
 struct Dice(u64);
 
 impl Dice {

@@ -124,7 +124,7 @@ async fn bad_batches_are_refused_entirely() {
     check(zero.clone(), ErrorKind::Invalid, "trace id is zero").await;
     zero.executions[0].segments[0].trace.0 = 1;
     zero.executions[0].operations.pop();
-    check(zero, ErrorKind::Invalid, "operation 1 is not in the table of 1").await;
+    check(zero, ErrorKind::Invalid, "operation 1 is not in the table of 1 operations").await;
     let long = "x".repeat((1 << 20) + 1);
     check(entries("log", &[(1, &long)]), ErrorKind::Invalid, "entry of 1048577 bytes is over 1048576").await;
     store.append(entries("log", &[(1, &long[1..])]), None).await.unwrap();
@@ -219,7 +219,7 @@ async fn after_a_failed_sync_records_are_not_acknowledged_and_are_stored_once() 
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         disk.set_sync_fails(false);
         if cut_fails {
-            // The file may contain the refused batch. No batch is accepted until that one is cut off.
+            // The file may contain the refused batch. No batch is accepted until it is cut off.
             let error = store.append(Batch::default(), origin(1, first + 2)).await.unwrap_err();
             assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
             disk.set_cut_fails(false);

@@ -17,7 +17,7 @@ use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 const ALL: TimeRange = TimeRange::ALL;
 const SECOND: i64 = 1_000_000_000;
 
-/// Options with which upkeep runs only when a test orders it.
+/// Options that let upkeep run only when a test orders it.
 fn quiet(policies: Policies) -> Options {
     Options { merge_in_background: false, policies: Arc::new(policies), ..Options::default() }
 }

@@ -20,7 +20,7 @@ class Elastic(Framework):
     notes = (
         "drops events by default when its queue of 512 is full; bytes are those of its JSON before compression",
         "on JDK 25 this version instruments no method: all calls are lost, and the times are those of `none`",
-        "without sending (`disable_send`) it still takes events through its queue",
+        "without sending (`disable_send`), events still pass through its queue",
     )
 
     def install(self, cache: Path) -> str:

@@ -63,7 +63,7 @@ class Tachograph(Framework):
 
 
 def before(setup: str) -> str:
-    """Name of the setup of the earlier build that corresponds to one of our setups. Other names are returned unchanged."""
+    """The corresponding setup of the earlier build. Names of other frameworks are returned unchanged."""
     return f"before-{setup.removeprefix('ours-')}" if setup.startswith("ours-") else setup
 
 

@@ -11,7 +11,7 @@ BINS = 1_000
 ARRIVED = {
     "calls": None,
     "bytes": 0,
-    "left_out": 0,
+    "dropped": 0,
     "switched": 0,
     "cpu_seconds": 0.0,
     "resident_peak": 0,
@@ -23,7 +23,7 @@ ARRIVED = {
 
 
 def cell(setup: str, **workload: float) -> Cell:
-    """A cell with this setup. By default a process runs for ten seconds, and the last five seconds are measured."""
+    """By default a process runs for ten seconds, and the last five seconds are measured."""
     for framework in FRAMEWORKS:
         for each in framework.setups:
             if each.name == setup:
@@ -32,15 +32,14 @@ def cell(setup: str, **workload: float) -> Cell:
 
 
 def said(time_ns: int = 1_000, **changes: object) -> dict:
-    """A process with 100 traces in each bin. All traces have the same duration, so the process is steady from the
-    start."""
+    """A process with 100 traces of the same duration in each bin, so that the process is steady from the start."""
     return {
         "millis": 10_000,
         "warm_up_millis": 5_000,
         "first_bin": 500,
         "traces": 100 * BINS,
         "late": 0,
-        "left_out": -1,
+        "dropped": -1,
         "longest_ns": time_ns,
         "wall_ns": 5_000_000_000,
         "cpu_ns": 200_000_000,
@@ -83,7 +82,7 @@ def result(**experiments: list[dict]) -> dict:
         "load_average_before": 0.1,
         "options": {},
         "versions": {"none": "-", "ours": "0.1.0", "kieker": "2.0.2"},
-        "left_out": {},
+        "not_measured": {},
         "notes": {"Tachograph": ["a note"]},
         "experiments": [
             {"name": name.replace("_", "-"), "title": name, "cells": cells} for name, cells in experiments.items()

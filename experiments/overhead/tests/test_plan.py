@@ -48,7 +48,7 @@ class Plan(TestCase):
             self.assertEqual(counts["ours-sink"], counts["before-sink"])
             self.assertEqual(counts["ours-off"], counts["before-off"])
 
-    def test_an_experiment_without_a_framework_is_left_out(self):
+    def test_an_experiment_without_a_framework_is_omitted(self):
         self.assertEqual([], plan(False, ("depth",), ("none", "otel-otlp"), None, None))
 
 

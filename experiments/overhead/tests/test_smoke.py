@@ -1,4 +1,4 @@
-"""Tests that a whole run works, with two short processes: one with our agent and one without. The figures have no meaning."""
+"""Tests that a whole run works, with two short processes, with and without our agent."""
 
 import json
 from contextlib import redirect_stderr, redirect_stdout

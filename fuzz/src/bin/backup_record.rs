@@ -6,7 +6,7 @@ use tacho_backup::{Hash, Id, Record};
 
 fuzz_target!(|bytes: &[u8]| {
     let id: Id = "20260301T020000Z-7f3a".parse().expect("id");
-    // The fuzzer cannot guess a correct checksum. With one it reaches the code after the check.
+    // The fuzzer cannot guess a correct checksum. With a correct checksum it reaches the code after the check.
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let with_checksum = [line, format!("\nsha256 {}\n", Hash::of(line)).as_bytes()].concat();
     for bytes in [bytes, &with_checksum] {

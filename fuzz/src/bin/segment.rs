@@ -1,5 +1,5 @@
-//! Opening a directory with a damaged segment file never panics, and never loses an intact row: the row can be read, or
-//! its bytes are in the quarantine. Further starts read the same rows.
+//! Opening a directory with a damaged segment file never panics. An intact row is never lost: the row can be read, or its bytes
+//! are in the quarantine. Further starts read the same rows.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,6 @@ struct Put {
     /// The bytes of the row, and their place.
     encoded: Vec<u8>,
     at: usize,
-    /// End of its batch.
     batch_end: usize,
 }
 
@@ -64,7 +63,7 @@ struct File {
     /// Whether some values contain rows. If the row around such a value is damaged, the rows in the value may be read as rows of
     /// the file.
     nested: bool,
-    /// Number of flipped bits; many if there is other damage.
+    /// Number of flipped bits. Other damage counts as [`MANY`].
     flips: usize,
 }
 
@@ -301,8 +300,8 @@ fn start(file: &File, manifest: u8) {
     }
 }
 
-/// Depending on `kind`, writes a manifest that names the file, or `MANIFEST.lost` (which permits a start without a manifest), or
-/// nothing.
+/// Depending on `kind`, writes a manifest that names the file, or `MANIFEST.lost`, or nothing. `MANIFEST.lost` permits a start
+/// without a manifest.
 fn write_manifest(path: &Path, file: &File, kind: u8) {
     let length = file.bytes.len() as u64;
     let known = match kind % 8 {

@@ -55,7 +55,7 @@ function drawBars(context: CanvasRenderingContext2D, picture: Picture): void {
   const { frames, bars, view, width, chosen, hover } = picture;
   const scale = width / (view.end - view.start);
   const paint = painter(context, width);
-  // Where a bar is already drawn, bars narrower than a pixel are left out, except the selected bar and failed calls.
+  // Where a bar is already drawn, bars narrower than a pixel are omitted, except the selected bar and failed calls.
   const drawnTo: number[] = [];
   frames.forEach((frame, index) => {
     const bar = bars[index];

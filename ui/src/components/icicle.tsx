@@ -114,7 +114,6 @@ function useChosenInSight(canvas: { current: HTMLCanvasElement | null }, frame: 
 
 type SetHover = (hover: { index: number; x: number; y: number } | null) => void;
 
-/** Hover, selection, double click and dragging. */
 function usePointer(props: Props, width: number, setHover: SetHover) {
   const { frames, view, whole, onView, onChoose } = props;
   const drag = useRef<{ x: number; view: View; moved: boolean } | null>(null);

@@ -124,7 +124,7 @@ export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
         />
         <p>Or run the included example:</p>
         <Command text="make demo" />
-        <p>Older data? Widen the range at the top right.</p>
+        <p>To see older data, widen the time range at the top right.</p>
       </Empty>
     </div>
   );

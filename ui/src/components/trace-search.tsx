@@ -118,7 +118,6 @@ function apply(form: HTMLFormElement | null): void {
   change(changes, 'keep');
 }
 
-/** Suggestions for the operation. */
 function useOperations(service: string, range: TimeWindow): string[] {
   const key = `operations|${service}|${range.start}|${range.end}`;
   const { data } = useResource(key, (signal) => api.operations(service === '' ? null : service, range, signal));

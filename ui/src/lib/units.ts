@@ -1,7 +1,6 @@
-// Formats numbers for reading at a glance.
-// At most three significant digits and a unit: ns, µs, ms, s; B to PB; k to P; /s; %. There are two exceptions. Plain numbers
-// have all digits before the point up to 10^5. From a minute on, a duration is whole numbers of two units: min and s, h and
-// min, or d and h.
+// Formats numbers with at most three significant digits and a unit: ns, µs, ms, s; B to PB; k to P; /s; %. There are two
+// exceptions. Plain numbers have all digits before the point up to 10^5. From a minute on, a duration is whole numbers of two
+// units: min and s, h and min, or d and h.
 
 /** The kind of a number; determines its unit on axes, in tables and in tooltips. */
 export type Unit = 'duration' | 'bytes' | 'rate' | 'count' | 'percent' | 'number' | 'seconds';

@@ -56,7 +56,7 @@ function NoAgents() {
   return (
     <Panel title="Agents">
       <Empty title="No agent is connected">
-        <p>None was connected within the last hour. To record a Java program, start it with the agent:</p>
+        <p>No agent was connected within the last hour. To record a Java program, start it with the agent:</p>
         <Command text={`${variables} java -javaagent:tachograph-agent.jar -jar app.jar`} />
       </Empty>
     </Panel>
@@ -128,11 +128,11 @@ function counts(): Column<Agent>[] {
   return [
     count('on', 'On', 'Methods whose calls are recorded'),
     count('aggregated', 'Aggregated', 'Methods with counts, sums and histograms instead of single calls'),
-    count('off', 'Off', 'Methods switched off by a rule'),
+    count('off', 'Off', 'Methods switched off by a rule or by the agent itself'),
     {
       id: 'dropped',
       title: 'Dropped',
-      hint: 'Records lost because a buffer of the agent was full',
+      hint: 'Records lost in the agent, usually because a buffer was full',
       numeric: true,
       value: dropped,
       cell: (agent) => <span class={dropped(agent) > 0 ? 'bad' : 'zero'}>{grouped(dropped(agent))}</span>,
@@ -177,7 +177,7 @@ function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
   const columns: Column<MovedRow>[] = [
     { id: 'agent', title: 'Agent', value: (row) => nameOf(row.agent), cell: (row) => nameOf(row.agent) },
     { id: 'operation', title: 'Operation', wide: true, value: (row) => row.operation, cell: (row) => row.operation },
-    { id: 'reason', title: 'Why', cell: (row) => row.reason },
+    { id: 'reason', title: 'Reason', cell: (row) => row.reason },
     { id: 'since', title: 'Since', numeric: true, value: age, cell: (row) => duration(age(row)) },
   ];
   return (

@@ -44,7 +44,7 @@ export function ExplorePage({ window: state }: { window: WindowState }) {
       <Progress on={answers.loading && answers.data !== null} />
       <Queries key={queries.join('\n\n')} applied={queries} answers={answers.data ?? []} window={state} step={step} />
       {queries.length === 0 && <Metrics window={state} />}
-      {queries.length > 0 && answers.data === null && answers.loading && <Loading what="Asking" />}
+      {queries.length > 0 && answers.data === null && answers.loading && <Loading what="Running the queries" />}
       {queries.length > 0 && answers.data !== null && (
         <>
           <QueryChart answers={answers.data} window={range} step={step} onArea={moved} />
@@ -175,7 +175,6 @@ function StepChoice({ step }: { step: number }) {
   );
 }
 
-/** The names of all metrics. */
 function Metrics({ window: range }: { window: TimeWindow }) {
   const names = useResource(`metrics|${range.start}`, (signal) => api.labelValues('__name__', null, range, signal));
   const [needle, setNeedle] = useState('');

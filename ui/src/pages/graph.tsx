@@ -52,8 +52,8 @@ function Drawn({ graph }: { graph: Graph }) {
         <GraphView placed={placed} chosen={chosen} onChoose={choose} whole={whole} found={found} />
         {shown !== graph && (
           <p class="graph-note">
-            {shown.nodes.length} of {graph.nodes.length} nodes are drawn, those that took most time. A search finds the
-            others.
+            {shown.nodes.length} of {graph.nodes.length} nodes are drawn: those with the largest total time, and the
+            selected node with its neighbours. The search finds all nodes.
           </p>
         )}
       </Panel>

@@ -57,7 +57,7 @@ export function callFrames(root: CallNode): CallFrames {
 export const rowCount = (frames: readonly Frame[]): number =>
   frames.reduce((most, frame) => Math.max(most, frame.row + 1), 0);
 
-/** Limits a view to the whole. The view is at least a millionth of the whole and at least 10 ns wide, if the whole is. */
+/** Limits a view to the whole. A view has at least a millionth of the width of the whole, and at least 10 ns or the whole. */
 export function clamp(view: View, whole: View): View {
   const length = whole.end - whole.start;
   const width = Math.min(Math.max(view.end - view.start, length / 1e6, Math.min(10, length)), length);

@@ -1,11 +1,9 @@
-//! How are the messages written as functions and constants of Java, JavaScript and Python?
+//! How are the messages written as functions and constants in Java, JavaScript and Python?
 
 use super::table::Tables;
 
-/// Maximum number of columns of a Java line.
 const JAVA_COLUMNS: usize = 100;
 
-/// A message in pieces.
 struct Message<'a> {
     name: &'a str,
     pieces: Vec<Piece<'a>>,

@@ -1,4 +1,4 @@
-//! How are the settings written as lines of Java, JavaScript, Python and Markdown?
+//! How are the settings written in Java, JavaScript, Python and Markdown?
 
 use super::list;
 use super::table::{Agent, Kind, Setting, Tables};

@@ -37,19 +37,18 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A number between two bounds.
+    /// Whether the value has two bounds.
     fn is_bounded(self) -> bool {
         matches!(self, Kind::Number | Kind::PowerOfTwo | Kind::MultipleOf64 | Kind::Duration | Kind::Size)
     }
 }
 
-/// A setting of one agent.
 pub struct Setting {
     pub name: String,
     pub kind: Kind,
     /// The default as a user writes it.
     pub default: String,
-    /// The default in the README, in Markdown.
+    /// The default as Markdown for the README.
     pub shown: String,
     /// Both bounds, for numbers, durations and sizes.
     pub bounds: Option<(String, String)>,
@@ -134,8 +133,6 @@ impl Row {
 }
 
 impl Tables {
-    /// Parses and checks the tables of settings and messages.
-    ///
     /// # Errors
     /// If a table is invalid; the error names the file, and the setting or the line.
     pub fn parse(settings: &str, messages: &str) -> Result<Self, String> {

@@ -1,4 +1,4 @@
-//! Refuses texts that files of this project must not contain: code that is not permitted, open tasks, and paths of one machine.
+//! Refuses code that is not permitted, open tasks, and paths of one machine.
 
 use super::Finding;
 use super::tree::{File, Tree};

@@ -72,8 +72,7 @@ fn is_constant_name(name: &str) -> bool {
     name.len() > 2 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Reads `4,194,304`, `4_194_304`, `0x10`, `1 << 20`, `2 * 1024`. For other expressions the result is `None`, and the
-/// constant is not compared.
+/// Reads `4,194,304`, `4_194_304`, `0x10`, `1 << 20`, `2 * 1024`. Constants with other expressions (`None`) are not compared.
 fn number(text: &str) -> Option<u128> {
     if let Some((left, right)) = text.split_once("<<") {
         return number(left.trim())?.checked_shl(u32::try_from(number(right.trim())?).ok()?);

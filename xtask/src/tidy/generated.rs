@@ -1,4 +1,4 @@
-//! Refuses a file if its generated lines differ from the lines that `cargo xtask generate` would write.
+//! Refuses generated lines that `cargo xtask generate` would write differently.
 
 use super::Finding;
 use super::tree::Tree;

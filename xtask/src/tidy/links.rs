@@ -63,7 +63,7 @@ fn resolve(from: &str, relative: &str) -> String {
     parts.join("/")
 }
 
-/// The anchor that code hosts generate for a heading: lower case, hyphens instead of spaces, no punctuation.
+/// The anchor that code hosts generate for a heading.
 fn slug(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     text.chars()

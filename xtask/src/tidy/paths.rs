@@ -1,6 +1,6 @@
 //! Checks that the files and folders that a text names exist.
 //!
-//! Examines texts in back ticks (and in `{@code ...}` of Javadoc) that start with one of [`FOLDERS`] and have no blanks. `...`
+//! A path is a text in back ticks (or in `{@code ...}` of Javadoc) that starts with one of [`FOLDERS`] and has no blanks. `...`
 //! matches any part of a path.
 
 use super::Finding;
@@ -27,7 +27,7 @@ fn check_file(tree: &Tree, file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Words that are paths of the project. Patterns and build output are ignored.
+/// Patterns and build output are ignored.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let ticked = line.split('`').skip(1).step_by(2);
     let coded = line.split("{@code ").skip(1).filter_map(|rest| rest.split_once('}')).map(|(code, _)| code);

@@ -1,5 +1,5 @@
-//! Limits the lengths of lines and files of Rust, Java, TypeScript and JavaScript, and of functions of Rust and Java. In these
-//! files, refuses white space at the end of a line.
+//! Limits the lengths of lines and files of Rust, Java, TypeScript and JavaScript, and of functions of Rust and Java. Refuses
+//! white space at the end of a line.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -39,8 +39,8 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Finds functions of Rust and Java as the formatters write them: line, name and number of lines. A function ends at the first
-/// line with the indentation of its beginning that begins with `}` or ends with `;`. This can be the line where it begins.
+/// Line, name and number of lines of each function, in the style of the formatters. A function ends at the first line with the
+/// indentation of its beginning that begins with `}` or ends with `;`. This can be its first line.
 fn functions(file: &File) -> Vec<(usize, String, usize)> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! The project's own text files: the files that git does not ignore and that have an ending of [`ENDINGS`], each `Makefile`, and
-//! `.ci/run`. Test data, build output and lock files are excluded. Files that are not added to git yet are included.
+//! The project's own text files that git does not ignore, even if they are not added yet: files with an ending of [`ENDINGS`],
+//! each `Makefile`, and `.ci/run`. Test data, build output and lock files are excluded.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -36,7 +36,7 @@ const ENDINGS: [&str; 18] = [
     "rs", "java", "ts", "tsx", "js", "mjs", "cjs", "css", "html", "md", "toml", "sh", "yml", "xml", "qtest",
     "py", "go", "json",
 ];
-/// Endings of the files in `testdata/` that are checked because they are not test data.
+/// Endings of the files in `testdata/` that are not test data.
 const TESTDATA_ENDINGS: [&str; 3] = ["md", "py", "go"];
 
 impl Tree {

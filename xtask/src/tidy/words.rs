@@ -1,29 +1,36 @@
 //! Refuses retired words in comments, strings, identifiers and documents. The table `## Retired` of `docs/words.md` lists each
-//! word or phrase with its replacement.
+//! word or phrase with its replacement, and optionally the directories in which it is retired.
 //!
 //! A phrase also matches across a line break. A retired word that is only part of an identifier does not match.
+//!
+//! Also limits the number of terms in the table `## Terms`.
 
 use super::Finding;
 use super::tree::{File, Tree};
 
 const LIST: &str = "docs/words.md";
+const TERMS: &str = "## Terms";
 const HEADING: &str = "## Retired";
+/// A page of terms is read whole by newcomers, so it stays short.
+const TERMS_MAX: usize = 40;
 /// Files that quote old texts: the list of retired words, and the history of releases.
 const EXEMPT: [&str; 2] = [LIST, "CHANGELOG.md"];
 /// Characters that, like white space, may separate the words of a phrase: comment markers, and the backslash of a string that
 /// continues in the next line.
 const SEPARATORS: [char; 6] = ['/', '!', '*', '#', '>', '\\'];
 
-/// A retired phrase, in lower-case words.
 struct Retired {
+    /// In lower case.
     words: Vec<String>,
     replacement: String,
+    /// Prefixes of the paths in which the phrase is retired; empty means all paths.
+    places: Vec<String>,
 }
 
 struct Word {
     line: usize,
     text: String,
-    /// Whether there are only white space and [`SEPARATORS`], and no empty line, between the previous word and this word.
+    /// Whether only white space without an empty line, and [`SEPARATORS`], are between the previous word and this word.
     continues: bool,
 }
 
@@ -34,22 +41,41 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         return vec![Finding { path: LIST.to_owned(), line: 0, message }];
     }
     let files = tree.files.iter().filter(|file| !EXEMPT.contains(&file.path.as_str()));
-    files.flat_map(|file| check_file(file, &list)).collect()
+    let uses = files.flat_map(|file| check_file(file, &list));
+    uses.chain(tree.files.iter().filter(|file| file.path == LIST).filter_map(too_many_terms)).collect()
 }
 
-/// Rows `` | `phrase` | replacement | `` from the heading to the next heading.
+/// The lines from a heading to the next heading.
+fn section<'f>(file: &'f File, heading: &'f str) -> impl Iterator<Item = &'f str> {
+    let lines = file.text.lines().skip_while(move |line| line.trim_end() != heading).skip(1);
+    lines.take_while(|line| !line.starts_with('#'))
+}
+
+/// Rows `` | `phrase` | replacement | `` or `` | `phrase` | replacement | `directory/` ... | ``.
 fn retired(file: &File) -> Vec<Retired> {
-    let section = file.text.lines().skip_while(|line| line.trim_end() != HEADING).skip(1);
     let row = |line: &str| {
         let (phrase, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
         let words: Vec<String> = words(phrase).into_iter().map(|word| word.text).collect();
-        let replacement = rest.trim_end().trim_end_matches('|').trim().to_owned();
-        (!words.is_empty()).then_some(Retired { words, replacement })
+        let rest = rest.trim_end().trim_end_matches('|').trim();
+        let (replacement, places) = rest.split_once(" | ").unwrap_or((rest, ""));
+        let places = places.split_whitespace().map(|place| place.trim_matches('`').to_owned()).collect();
+        (!words.is_empty()).then_some(Retired { words, replacement: replacement.to_owned(), places })
     };
-    section.take_while(|line| !line.starts_with('#')).filter_map(row).collect()
+    section(file, HEADING).filter_map(row).collect()
+}
+
+fn too_many_terms(file: &File) -> Option<Finding> {
+    // The first row is the header; the second, `|---|`, does not begin with a space.
+    let terms = section(file, TERMS).filter(|line| line.starts_with("| ")).count().saturating_sub(1);
+    let message = format!("{terms} terms, at most {TERMS_MAX} are allowed: join or remove some");
+    (terms > TERMS_MAX).then_some(Finding { path: file.path.clone(), line: 0, message })
 }
 
 fn check_file(file: &File, list: &[Retired]) -> Vec<Finding> {
+    let applies = |retired: &&Retired| {
+        retired.places.is_empty() || retired.places.iter().any(|place| file.path.starts_with(place))
+    };
+    let list: Vec<&Retired> = list.iter().filter(applies).collect();
     let words = words(&file.text);
     let mut findings = Vec::new();
     for (at, first) in words.iter().enumerate() {
@@ -94,8 +120,9 @@ fn words(text: &str) -> Vec<Word> {
 mod tests {
     use super::*;
 
-    const WORDS: &str = "# Words\n\n| `visible` | not in the table |\n\n## Retired\n\n| retired | use |\n|---|---|\n\
-        | `forsooth` | indeed |\n| `hither and thither` | everywhere |\n| `morrow's` | tomorrow |\n\n\
+    const WORDS: &str = "# Words\n\n| `visible` | not in the table |\n\n## Retired\n\n| retired | use | where |\n|---|---|---|\n\
+        | `forsooth` | indeed |\n| `hither and thither` | everywhere |\n| `morrow's` | tomorrow |\n\
+        | `yonder` | there | `area/a/` `area/b/` |\n\n\
         ## Other\n\n| `visible` | not in the table |\n";
 
     fn file(path: &str, text: &str) -> File {
@@ -159,6 +186,28 @@ mod tests {
         let findings = check(&tree(files.into()));
         let paths: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
         assert_eq!(paths, ["docs/CHANGELOG.md"]);
+    }
+
+    #[test]
+    fn words_with_directories_are_retired_only_there() {
+        let paths = ["area/a/x.rs", "area/b/src/y.rs", "area/c/z.rs", "ui/a.ts"];
+        let files = paths.map(|path| file(path, "yonder"));
+        let findings = check(&tree(files.into_iter().chain([file(LIST, WORDS)]).collect()));
+        let found: Vec<String> =
+            findings.iter().map(|finding| format!("{}: {}", finding.path, finding.message)).collect();
+        let message = "\"yonder\" is retired, use: there";
+        assert_eq!(found, [format!("area/a/x.rs: {message}"), format!("area/b/src/y.rs: {message}")]);
+    }
+
+    #[test]
+    fn a_page_of_too_many_terms_is_a_finding() {
+        for (rows, expected) in [(TERMS_MAX, 0), (TERMS_MAX + 1, 1)] {
+            let terms = "| word | meaning |\n".repeat(rows);
+            let text = format!("## Terms\n\n| term | meaning |\n|---|---|\n{terms}\n{WORDS}");
+            let findings = check(&tree(vec![file(LIST, &text)]));
+            assert_eq!(findings.len(), expected, "{rows} rows");
+            assert!(findings.iter().all(|finding| finding.message.starts_with("41 terms")));
+        }
     }
 
     #[test]

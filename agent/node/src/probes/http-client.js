@@ -19,7 +19,7 @@ const FAILED_FROM = 500;
 export function install({ recorder, guard }) {
   const names = new Names(recorder.dictionary, KIND.HTTP_CLIENT, HOSTS_MAX);
 
-  /** A request was created; usually its header is not sent yet. */
+  /** Called for a new request. Usually its header is not sent yet. */
   const made = guard((/** @type {ClientRequest} */ request, /** @type {boolean} */ isSecure) => {
     const operation = names.operation(knownMethod(request.method), authority(request, isSecure));
     const isOff = recorder.states[operation] === STATE.OFF;

@@ -36,7 +36,7 @@ export function install({ recorder, config, guard }) {
       if (status !== 0) {
         recorder.attribute(call, 'http.status', status);
       }
-      // If the answer is not complete, the client disconnected, or the program dropped the request.
+      // An answer is incomplete if the client has disconnected, or if the program has dropped the request.
       if (response.statusCode >= FAILED_FROM || !response.writableFinished) {
         recorder.fail(call);
       } else {

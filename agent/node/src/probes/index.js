@@ -9,7 +9,6 @@ import * as pg from './pg.js';
 import * as undici from './undici.js';
 
 /**
- * Context of a probe.
  * @typedef {object} Surroundings
  * @property {import('../record/recorder.js').Recorder} recorder
  * @property {import('../config.js').Config} config

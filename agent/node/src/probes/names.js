@@ -9,7 +9,7 @@ import { OTHER } from '../wire/dictionary.js';
 const ROUTES_MAX = 2_048;
 /** Limit on names with a guessed route; more of them indicate paths that contain data, such as names of users. */
 const GUESSES_MAX = 1_024;
-/** Limit on names with a route that is guessed at the start of a request; some of these paths turn out to be unknown. */
+/** Limit on names with a route that is guessed at the start of a request; some of these paths end in 404. */
 const EARLY_MAX = 512;
 const NOT_FOUND = 404;
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS', 'TRACE', 'CONNECT']);
@@ -93,7 +93,7 @@ export class Names {
     this.known = new Map();
   }
 
-  /** @param {string} prefix kept if there is no room for more names @param {string} rest */
+  /** @param {string} prefix kept beyond the limit on names @param {string} rest */
   operation(prefix, rest) {
     const name = `${prefix} ${rest}`;
     const known = this.known.get(name);
@@ -112,7 +112,7 @@ export class Names {
    * As `operation`, for a name that may change later.
    * @param {string} prefix
    * @param {string} rest
-   * @returns {number | undefined} undefined if the name is new and there is no room for it
+   * @returns {number | undefined} undefined for a new name beyond the limit
    */
   early(prefix, rest) {
     return this.known.get(`${prefix} ${rest}`) ?? (this.known.size < this.countMax ? this.operation(prefix, rest) : undefined);
@@ -121,8 +121,8 @@ export class Names {
 
 /**
  * Names of incoming requests. A name contains the route of the program's framework. Without a route it is a guess: the path
- * with ids replaced; after a 404 it is `(not found)`. Guesses have their own bound, so that they take no room from routes.
- * Guesses at the start of a request have another bound, so that paths that end in 404 take no room from paths that exist.
+ * with ids replaced; after a 404 it is `(not found)`. Routes, guesses, and guesses at the start of a request have separate
+ * bounds. So guesses do not displace routes, and paths that end in 404 do not displace answered paths.
  */
 export class ServerNames {
   /** @param {import('../wire/dictionary.js').Dictionary} dictionary */
@@ -148,7 +148,6 @@ export class ServerNames {
   }
 
   /**
-   * The operation at the end of a request.
    * @param {string} method
    * @param {string} path
    * @param {number} status 0 if unknown

@@ -17,15 +17,12 @@ const TEXT_CHARS_MAX = 4_096;
 /** @typedef {import('./index.js').Surroundings} Surroundings */
 /** @typedef {import('../record/strand.js').Call} Call */
 
-/**
- * True if a module loaded under this name may be `pg`.
- * @param {string} name
- */
+/** @param {string} name of a module, or its file */
 export function isPg(name) {
   return name === 'pg' || /[\\/]pg[\\/]lib[\\/]index\.js$/.test(name);
 }
 
-/** Changes the exports of `pg`. @param {any} pg @param {Surroundings} surroundings */
+/** @param {any} pg exports of `pg` @param {Surroundings} surroundings */
 export function change(pg, surroundings) {
   if (typeof pg?.Client?.prototype?.query !== 'function') {
     return;

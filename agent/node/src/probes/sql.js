@@ -133,7 +133,7 @@ class Reader {
     return pattern.test(this.text) ? pattern.lastIndex : this.at;
   }
 
-  /** The rest is ambiguous: it is cut off. */
+  /** Ignores the rest of the text, which is ambiguous. */
   cut() {
     this.at = this.text.length;
     this.isWhole = false;

@@ -11,7 +11,6 @@ import { become, current } from './context.js';
 /** @typedef {import('./strand.js').Call} Call */
 
 /**
- * Runs a function as a call.
  * @template T
  * @param {Recorder} recorder
  * @param {string} name

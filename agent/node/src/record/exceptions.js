@@ -1,6 +1,6 @@
 // The text of an exception: `class: message`. For a database exception, or an exception that wraps one, it is `class (code)`, or
-// only `class` if there is no code, because the message may contain data; the setting `database_messages` permits the message.
-// This file calls no code of the program, because a getter may wait, throw or change state. Before: `recorder.js`.
+// only `class` if there is no code, because the message may contain data. The setting `database_messages` permits the message.
+// This file runs no code of the program, because a getter may wait, throw or change state. Before: `recorder.js`.
 
 import { types } from 'node:util';
 

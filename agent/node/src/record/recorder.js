@@ -1,7 +1,7 @@
 // Assigns each call to a strand, and decides when the events of the strand are sent. A strand is a sequence of properly nested
-// calls of one trace (`strand.js`). Its events are sent in parts of one segment. Probes report starts and ends of calls. A part
-// is closed when the outermost call ends, when a call ends before its callees, when the part is long or a second old, or when all
-// open parts together take too much memory. The next part begins with a list of the open calls.
+// calls of one trace (`strand.js`). Its events are sent in parts of one segment. A part is closed when the outermost call ends,
+// when a call ends before its callees, when the part is long or a second old, or when all open parts together take too much
+// memory. The next part begins with a list of the open calls.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -22,8 +22,8 @@ const SPARE_PARTS_MAX = 256;
 const SPARE_BYTES_MAX = 4_096;
 
 /** Placeholder for a dropped call. Its callees are dropped, too, so that each recorded call has its caller. */
-export const LEFT_OUT = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
-LEFT_OUT.end = Infinity;
+export const DROPPED = new Call(new Strand(-1, new Trace(-1, null), null, 0), 0, 0, 0);
+DROPPED.end = Infinity;
 
 export class Recorder {
   /**
@@ -57,7 +57,6 @@ export class Recorder {
      */
     this.signals = { isArmed: false, release: () => {}, hold: () => {} };
     this.orphanNs = ORPHAN_NS;
-    /** The setting `database_messages`. */
     this.databaseMessages = false;
     this.segments = 0;
     this.pending = 0;
@@ -72,7 +71,6 @@ export class Recorder {
   }
 
   /**
-   * Begins a call.
    * @param {Call | undefined} parent from the context
    * @param {number} operation
    * @returns {Call}
@@ -103,9 +101,9 @@ export class Recorder {
       this.#settle(strand);
       return call;
     }
-    if (parent === LEFT_OUT) {
+    if (parent === DROPPED) {
       this.totals.callsDropped++;
-      return LEFT_OUT;
+      return DROPPED;
     }
     if (parent instanceof CountedCall) {
       return this.#enter(parent.around, operation);
@@ -142,17 +140,14 @@ export class Recorder {
   #beginStrand(trace, parent, operation, time) {
     if (this.pending >= this.pendingMax || this.outbox.isFull()) {
       this.totals.callsDropped++;
-      return LEFT_OUT;
+      return DROPPED;
     }
     const number = this.segments++;
     const strand = new Strand(number, trace ?? new Trace(number, null), parent, this.clock.skew);
     return strand.enter(this.#newPart(strand, time), operation, time);
   }
 
-  /**
-   * Ends a call.
-   * @param {Call} call
-   */
+  /** @param {Call} call */
   exit(call) {
     try {
       this.#end(call, false);
@@ -162,7 +157,6 @@ export class Recorder {
   }
 
   /**
-   * Ends a call as failed.
    * @param {Call} call
    * @param {unknown} [error] if there is one
    */
@@ -189,11 +183,11 @@ export class Recorder {
    */
   #spoil(call, fault) {
     this.totals.callsDropped++;
-    if (call !== undefined && call !== LEFT_OUT) {
+    if (call !== undefined && call !== DROPPED) {
       call.strand.isBroken = true;
     }
     this.lastFault = fault;
-    return LEFT_OUT;
+    return DROPPED;
   }
 
   /** @param {Call} call @param {boolean} failed */
@@ -269,12 +263,11 @@ export class Recorder {
   }
 
   /**
-   * The header with the trace context for another process.
    * @param {Call | undefined} call
    * @returns {string | null} null if the call is neither recorded nor inside a recorded call
    */
   traceparent(call) {
-    if (call === undefined || call === LEFT_OUT) {
+    if (call === undefined || call === DROPPED) {
       return null;
     }
     if (call instanceof CountedCall) {

@@ -153,7 +153,6 @@ export class Strand {
     }
   }
 
-  /** True if the open part should be closed. */
   isLong() {
     const part = this.part;
     if (part === null) {

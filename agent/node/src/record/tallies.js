@@ -90,7 +90,6 @@ export class Tallies {
   }
 
   /**
-   * Begins a call.
    * @param {Call | undefined} caller recorded or counted
    * @param {number} operation
    * @param {number} time
@@ -113,7 +112,7 @@ export class Tallies {
   }
 
   /**
-   * Ends a call. The tally is looked up only at the end, because a request gets the name of its route late. So the name that was
+   * Counts the call. The tally is looked up only now, because a request gets its final name at its end, and the name that was
    * guessed at its start needs no tally.
    * @param {Call} call a result of `enter`
    * @param {boolean} failed

@@ -6,8 +6,8 @@ import { KIND, STATE } from '../wire/constants.js';
 import { Pattern } from './pattern.js';
 
 /**
- * For the kinds whose names a pattern cannot select, because most of them come from data such as paths and statements: the word
- * with which a pattern selects all operations of the kind.
+ * The text that patterns match for these kinds, in place of the name of an operation, because the names come from data such as
+ * paths and statements.
  * @type {Record<number, string>}
  */
 const KIND_NAMES = {
@@ -71,9 +71,9 @@ export class Rules {
 
 /**
  * Prepares the rules for the search, the last rule first. Returns for each valid rule a text that every matching name contains,
- * the position of the rule, and its pattern. The search looks for the text before it matches the pattern, because that costs less
- * than matching the pattern. If several texts are possible, the text that occurs in the fewest other rules is used. If several
- * texts occur equally often, the longest of them is used.
+ * the position of the rule, and its pattern. Finding the text in a name costs less than matching the pattern, so the search looks
+ * for the text first. Of several possible texts, the text that occurs in the fewest other rules is used; of equally rare texts
+ * the longest.
  * @param {Rule[]} rules
  */
 function search(rules) {

@@ -63,7 +63,6 @@ export class Sampler {
     }
   }
 
-  /** Takes all samples once. */
   take() {
     this.#loop();
     this.#processor();

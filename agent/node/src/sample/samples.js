@@ -131,7 +131,7 @@ function faultOf(pairs) {
     if (Buffer.byteLength(value) > LABEL_VALUE_BYTES_MAX) {
       return `a label's value may have at most ${LABEL_VALUE_BYTES_MAX} bytes`;
     }
-    // An empty value is no label. Each label has two more bytes in the form that the limit is about.
+    // The limit counts names, values, and two bytes per label. A label with an empty value is no label.
     bytes += value === '' ? 0 : Buffer.byteLength(name) + Buffer.byteLength(value) + 2;
   }
   if (bytes > LABELS_BYTES_MAX) {

@@ -1,5 +1,5 @@
-// Connects to the server, and connects again after each failure. One socket at a time, event-driven; the socket never keeps the
-// process alive.
+// Connects to the server, and connects again after each failure. There is one socket at a time, which never keeps the process
+// alive.
 //
 //   resting --(time is up)--> connecting --> connected (Protocol: greeting, open)
 //      ^                                          |
@@ -48,8 +48,8 @@ export class Link {
     this.isConnected = false;
     this.isReached = false;
     /**
-     * False if the last attempt has shown that another one would fail, too. Examples: no program listens at the address, a
-     * certificate is not trusted, the token is refused.
+     * False if another attempt would probably also fail: no program listens at the address, a certificate is not trusted, the
+     * token is refused.
      */
     this.isHopeful = true;
     /** The time of the next attempt if the program ends, ms. */
@@ -72,7 +72,6 @@ export class Link {
     this.pump = this.pump.bind(this);
   }
 
-  /** Begins to connect. */
   start() {
     try {
       this.protocol.token.readNow();
@@ -243,7 +242,7 @@ export class Link {
     const now = performance.now();
     const { protocol } = this;
     if (now - this.checkedAt > 3 * CHECK_MS) {
-      protocol.lastHeard = Math.max(protocol.lastHeard, now); // the program has blocked the loop, so no bytes could be received
+      protocol.lastHeard = Math.max(protocol.lastHeard, now); // the program has blocked the loop, so no bytes were received
     }
     this.checkedAt = now;
     const silence = this.isConnected ? protocol.silence(now) : null;
@@ -304,7 +303,6 @@ export class Link {
     this.outage.failed(performance.now(), wasOpen, why, dropped, isOfToken);
   }
 
-  /** Closes the current connection. */
   close() {
     const { socket } = this;
     this.socket = null;

@@ -1,5 +1,5 @@
 // Packs records into numbered DATA frames. Keeps the frames, across reconnects, until the server has them on disk. The memory is
-// bounded; if there is no room for a record, the caller counts it as dropped.
+// bounded. If it is full, the caller counts a record as dropped.
 //
 // Before: `../record/recorder.js`, `../sample/samples.js`. After: `protocol.js`.
 
@@ -53,7 +53,6 @@ export class Outbox {
     this.entries = 0;
   }
 
-  /** True if no record can be added now. */
   isFull() {
     return this.bytes + this.frame.size >= this.bytesMax;
   }
@@ -109,7 +108,7 @@ export class Outbox {
     }
   }
 
-  /** The next frame to send. */
+  /** The next frame to send; null if there is none. */
   peek() {
     return this.next < this.frames.length ? this.frames[this.next] : null;
   }

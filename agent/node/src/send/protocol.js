@@ -1,5 +1,5 @@
-// The client's side of the protocol (wire.md), without a socket, a timer or a wait: it takes and returns bytes, and the time is
-// an argument. So both the event loop (`link.js`) and the end of a process (`farewell.js`) can use it.
+// The client's side of the protocol (wire.md), without a socket, a timer or a wait. Its methods take and return bytes, and get
+// the time as an argument. So both the event loop (`link.js`) and the end of a process (`farewell.js`) can use it.
 //
 // Before: `outbox.js`. After: a socket, then `crates/server/src/listen/connection.rs`.
 
@@ -15,8 +15,8 @@ const SAID_MS_MAX = 600_000;
 /** Longest wait for the answer to HELLO. */
 const GREETING_MS = 5_000;
 /**
- * Minimum pause after an ERROR, unless the token is the reason. Without it, the pause could be short, because a WELCOME before
- * the ERROR has reset the back-off.
+ * Minimum pause after an ERROR, unless the token is the reason. It is needed because a WELCOME before the ERROR resets the
+ * back-off.
  */
 const PAUSE_MS = 1_000;
 /** Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit this. */
@@ -91,7 +91,6 @@ export class Protocol {
     this.holdUntil = 0;
   }
 
-  /** Called when the connection is closed. */
   closed() {
     this.state = 'closed';
     this.urgent = [];
@@ -230,7 +229,6 @@ export class Protocol {
     this.urgent.push(frame);
   }
 
-  /** Appends BYE. */
   bye() {
     this.urgent.push(byeFrame());
   }

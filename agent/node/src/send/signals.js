@@ -6,10 +6,10 @@
 //   released --(recorded; the callback is over)--> armed --(a call begins)--> released, armed again after the callback
 //                                                    |----(nothing is left, or the program listens)--> released
 //
-// libuv writes a caught signal into a pipe and discards it if the handle has stopped by the time the loop reads the pipe. So a
-// handle is stopped permanently only in the check phase, right after the loop has read the pipe. For this, the agent closes the
-// handle: while a signal for a closed handle is in the pipe, libuv keeps the handle for another turn of the loop. This delay
-// shows that a signal arrived in between.
+// libuv writes a caught signal into a pipe and discards it if the handle has stopped by the time the loop reads the pipe. So
+// the agent gives up a handle only in the check phase, right after the loop has read the pipe, and closes the handle. While a
+// signal for a closed handle is in the pipe, libuv keeps the handle for another turn of the loop. This delay shows that a signal
+// arrived after the read.
 //
 // If the program adds a listener in the middle of a callback, the pipe may have earlier signals that only the agent's handle
 // gets, and later signals that Node's handle gets, too. So the agent's handle stays until the loop has certainly read the pipe.
@@ -82,7 +82,6 @@ export class Signals {
     this.leaving = [];
   }
 
-  /** Starts catching signals. */
   start() {
     this.Handle = handleClass();
     if (this.Handle !== null) {

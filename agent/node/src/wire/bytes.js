@@ -26,10 +26,7 @@ export class Bytes {
     return this;
   }
 
-  /**
-   * Ensures room for more bytes.
-   * @param {number} count
-   */
+  /** @param {number} count of bytes that can then be written */
   reserve(count) {
     if (this.array.length - this.size < count) {
       const larger = Buffer.allocUnsafeSlow(Math.max(this.array.length * 2, this.size + count));
@@ -39,8 +36,7 @@ export class Bytes {
   }
 
   /**
-   * Replaces a number.
-   * @param {number} at start of its bytes
+   * @param {number} at start of the number to replace
    * @param {number} value
    */
   replaceVarint(at, value) {

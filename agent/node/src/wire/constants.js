@@ -19,7 +19,6 @@ export const OPERATION_BYTES_MAX = 8_192;
 export const SEGMENT_ATTRIBUTES_MAX = 4_096;
 export const ATTRIBUTE_BYTES_MAX = 4_096;
 
-/** Types of frames. */
 export const FRAME = /** @type {const} */ ({
   HELLO: 1,
   DICT: 2,
@@ -51,7 +50,6 @@ export const FLAG = /** @type {const} */ ({ CONTINUED: 1, PARENT: 2, TRACE_FULL:
 /** Forms of an attribute's value. */
 export const FORM = /** @type {const} */ ({ TEXT_ID: 0, STRING: 1, UUID: 2, INTEGER: 3 });
 
-/** Kinds of operations. */
 export const KIND = /** @type {const} */ ({
   METHOD: 1,
   HTTP_SERVER: 2,

@@ -16,8 +16,8 @@ const OPERATIONS_MAX = DICT_IDS_MAX - 64;
 const STRING_BYTES_MAX = DICT_BYTES_MAX - (1 << 20);
 
 /**
- * Limit on names of each kind except method. These names may come from data. Each kind has its own limit, so that one kind
- * takes no room from the others.
+ * Limit on names of each kind except method. These names may come from data. Each kind has its own limit, so that no kind uses
+ * up the ids of the others.
  */
 const KIND_MAX = 8_192;
 const METHODS_MAX = OPERATIONS_MAX - 5 * KIND_MAX;
@@ -79,15 +79,13 @@ export class Dictionary {
   }
 
   /**
-   * Bytes of all definitions so far. A DATA frame stores this size when it is closed, and is sent after that many bytes of
-   * definitions.
+   * Bytes of all definitions so far. A connection must have sent them before a DATA frame that is closed now.
    */
   size() {
     return this.definitions.size;
   }
 
   /**
-   * Id of an operation.
    * @param {number} kind
    * @param {string} name cut at 8,192 bytes when it is sent
    * @returns {number}
@@ -165,7 +163,6 @@ export class Dictionary {
   }
 
   /**
-   * Id of a new series.
    * @param {[string, string][]} labels
    * @returns {number} 0 if the dictionary is full
    */

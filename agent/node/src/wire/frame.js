@@ -38,7 +38,6 @@ export function finishFrame(bytes, type) {
 const NO_SECRET = new Uint8Array(16);
 
 /**
- * The first frame of every connection.
  * @param {Uint8Array} session 16 bytes
  * @param {Iterable<[string, string]>} pairs attributes of the process
  * @param {{ versionMax?: number, secret?: Uint8Array | null, token?: Uint8Array | null }} [more] `secret`: the bytes from which

@@ -1,5 +1,4 @@
-// Executes statements with `pg` in all ways that it offers. Uses the agent only to name groups of
-// statements.
+// Executes statements with `pg` in all ways that `pg` offers. Uses the agent only to name groups of statements.
 'use strict';
 
 const pg = require('pg');

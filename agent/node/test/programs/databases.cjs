@@ -4,7 +4,7 @@
 
 const [name, url] = process.argv.slice(2);
 
-/** Each entry returns functions that fail with the secret in the message. */
+/** Each property returns functions that fail with the secret in the message. */
 const LIBRARIES = {
   async sequelize() {
     const { DataTypes, Sequelize } = require('sequelize');

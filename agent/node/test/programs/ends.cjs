@@ -1,6 +1,5 @@
-// Ends in one of many ways; output, code and signal must be the same with and without the agent.
-// Prints `ready` when a signal may be sent. Most ways print it 20 ms after the last recorded call,
-// because the agent needs a turn of the loop. With an agent, most ways record a hundred calls `work`.
+// Ends in the way that the first argument names. With the agent, most ways record a hundred calls `work`. Prints `ready` when a
+// signal may be sent. Most ways print `ready` 20 ms after the last recorded call, because the agent needs a turn of the loop.
 'use strict';
 
 const cluster = require('cluster');
@@ -71,8 +70,7 @@ const WAYS = {
       ready();
       forever();
     }),
-  // Signal and acknowledgement are both pending when the loop continues. The loop reads the
-  // acknowledgement first.
+  // Signal and acknowledgement are both pending when the loop continues. The loop reads the acknowledgement first.
   'a signal together with the last acknowledgement': () => {
     const sent = setInterval(() => {
       if (agent && (agent.outbox.isOpen || agent.outbox.isAcknowledged())) return agent.outbox.isOpen || work();

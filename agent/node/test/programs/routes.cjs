@@ -1,5 +1,5 @@
-// Starts a server with the framework that the first argument names, sends requests to it and ends.
-// The second argument is the number of requests to `/users/...`, and to unknown paths.
+// Starts a server with the framework that the first argument names, sends requests to the server and ends. The second argument is
+// the number of requests to `/users/...`, and to unknown paths.
 'use strict';
 
 const http = require('http');

@@ -1,4 +1,4 @@
-// One tier of two: the front calls the back, in three ways.
+// One of two tiers. The front sends requests to the back: with `fetch`, with `http.request`, and two requests at once.
 
 import http from 'node:http';
 import { request } from 'node:http';

@@ -1,5 +1,4 @@
-// Makes one call at the start, and one more for each line of its input. Each of the latter sends an entry of 1 MB. Ends at the
-// end of its input.
+// Makes a call at the start, and a call with an entry of 1 MB for each line of its input. Ends at the end of its input.
 
 import { createInterface } from 'node:readline';
 import { entry, record } from 'tachograph';

@@ -1,5 +1,5 @@
-// A decoder of DICT and DATA frames. It checks what the tests of the recorder need: undefined operations, exits without an open
-// call, attributes of missing calls, and parts that contradict earlier parts are errors. The server also checks limits.
+// A decoder of DICT and DATA frames. It fails for undefined operations, exits without an open call, attributes of missing calls,
+// and parts that contradict earlier parts. Unlike the server, it does not check limits.
 
 import { FrameReader } from '../../src/wire/frame.js';
 

@@ -9,7 +9,6 @@ import { Totals } from '../../src/send/totals.js';
 import { Dictionary } from '../../src/wire/dictionary.js';
 import { Decoder } from './decode.js';
 
-/** Collects log lines. */
 export class Lines {
   constructor() {
     this.lines = [];

@@ -1,5 +1,5 @@
-// A real PostgreSQL for the tests, in a new directory that is deleted on close. PostgreSQL refuses to run as root, so root
-// switches to another user.
+// A real PostgreSQL for the tests, in a new directory that is deleted on close. PostgreSQL refuses to run as root, so it runs as
+// another user then.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 
 export const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 const BINARY = process.env.TACHO ?? resolve(PACKAGE, '../../target/release/tacho');
-/** Limit for programs that hang; far longer than any step takes. */
+/** Limit for programs that hang. */
 const PATIENCE_MS = 60_000;
 
 function binary() {
@@ -234,5 +234,4 @@ export function start(
   };
 }
 
-/** Runs a program to its end. */
 export const run = (...how) => start(...how).ended;

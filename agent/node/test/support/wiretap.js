@@ -1,5 +1,4 @@
-// A proxy in front of the server that passes on and stores all bytes that a program sends. It can make the first connections
-// fail.
+// A proxy between a program and the server. It stores all bytes that the program sends, and can make the first connections fail.
 
 import { connect, createServer } from 'node:net';
 

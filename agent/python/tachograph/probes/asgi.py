@@ -21,7 +21,7 @@ _INSIDE = "tachograph.request"
 
 
 class Asgi:
-    """`route`: maps a scope to the pattern of the route, such as `/ads/{id}`. None: the framework's route is used, or a guess."""
+    """`route`: see `asgi`."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
@@ -88,6 +88,7 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 def asgi(application: Application, route: Optional[Route] = None) -> Asgi:
     """Wraps the application.
 
-    `route`: maps a scope to the pattern of the route. None: the framework's route is used, or a guess from the path.
+    `route`: maps a scope to the pattern of the route, such as `/ads/{id}`. None: the framework's route is used, or a guess
+    from the path.
     """
     return Asgi(application, route)

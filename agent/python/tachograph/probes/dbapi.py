@@ -35,7 +35,6 @@ def install(_settings: Settings, _log: Log) -> None:
 
 
 def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> Span:
-    """The call of a statement."""
     try:
         if not isinstance(text, (str, bytes)):
             text = _text_of(text, cursor)

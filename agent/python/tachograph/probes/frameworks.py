@@ -1,5 +1,5 @@
-"""Finds the route of the program's framework. The route is stored in the environ or scope of the request. wsgi and asgi read it
-at the end of the request, and wsgi also when the response starts.
+"""Finds the route of the program's framework. The environ or scope of the request has the route. wsgi and asgi read it at the
+end of the request, and wsgi also when the response starts.
 
 | framework | how |
 |---|---|

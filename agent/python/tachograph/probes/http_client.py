@@ -39,7 +39,6 @@ def _watch(module: types.ModuleType) -> None:
 
 
 def _take(connection: Any) -> Optional[Strand]:
-    """Removes and returns the open request of this connection."""
     strand = connection.__dict__.get(_STRAND)
     connection.__dict__[_STRAND] = None
     return strand

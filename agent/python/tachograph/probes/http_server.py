@@ -24,8 +24,6 @@ def is_on() -> bool:
 
 
 class Request:
-    """A request that is being answered."""
-
     __slots__ = ("is_named", "method", "path", "strand")
 
     def __init__(

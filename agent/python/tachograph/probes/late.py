@@ -71,7 +71,6 @@ def when_imported(name: str, change: Change) -> None:
 
 
 def report_to(log: Log) -> None:
-    """Logs earlier failures at once."""
     _later.log = log
     while _later.faults:
         log.say(_later.faults.pop(0))

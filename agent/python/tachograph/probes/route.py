@@ -44,5 +44,5 @@ def _is_id(part: str) -> bool:
 
 
 def known_method(method: str) -> str:
-    """Maps unknown methods to one word; a client can send any text."""
+    """Replaces an unknown method, because a client can send any text."""
     return method if method in METHODS else "OTHER"

@@ -1,8 +1,8 @@
 """Names of incoming requests.
 
 A name contains the route of the program's framework. Without a route it is a guess: the path with ids replaced; after a 404 it
-is `(not found)`. Guesses have their own bound, so that they take no room from routes. Guesses at the start of a request have
-another bound, so that paths that end in 404 take no room from answered paths.
+is `(not found)`. Routes, guesses, and guesses at the start of a request have separate bounds. So guesses do not displace routes,
+and paths that end in 404 do not displace answered paths.
 
 The rules are those of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
 """

@@ -115,7 +115,7 @@ class Reader:
         return name
 
     def cut(self) -> None:
-        """The rest is ambiguous: it is cut off."""
+        """Ignores the rest of the text, which is ambiguous."""
         self.at = len(self.text)
         self.is_whole = False
 

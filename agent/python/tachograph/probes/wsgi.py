@@ -22,8 +22,7 @@ _INSIDE = "tachograph.request"
 
 
 class Wsgi:
-    """`route`: maps an environ to the pattern of the route, such as `/ads/{id}`. None: the framework's route is used, or a
-    guess."""
+    """`route`: see `wsgi`."""
 
     def __init__(self, application: Application, route: Optional[Route] = None) -> None:
         self.application = application
@@ -128,6 +127,7 @@ class _Body:
 def wsgi(application: Application, route: Optional[Route] = None) -> Wsgi:
     """Wraps the application.
 
-    `route`: maps an environ to the pattern of the route. None: the framework's route is used, or a guess from the path.
+    `route`: maps an environ to the pattern of the route, such as `/ads/{id}`. None: the framework's route is used, or a guess
+    from the path.
     """
     return Wsgi(application, route)

@@ -1,5 +1,5 @@
-//! A repository in a directory, on this machine or on a mounted file system. Symbolic links and other special files in it are
-//! refused, so nothing outside of it is read or written.
+//! A repository in a directory, on this machine or on a mounted file system. Symbolic links and other special files in the
+//! directory are refused, so nothing outside of the directory is read or written.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -64,7 +64,7 @@ impl Directory {
         };
         for entry in entries {
             let entry = entry.map_err(failed)?;
-            // Our own names are ASCII. A name that is not UTF-8 cannot be one of them.
+            // Names of a repository's files are ASCII. A name that is not UTF-8 is from another program.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             let kind = entry.file_type().map_err(failed)?;
@@ -149,7 +149,6 @@ fn sync_directory(path: &Path) -> Result<()> {
     RealDisk.sync_directory(path).map_err(|e| Error::io("sync directory", path, e))
 }
 
-/// A file in `incoming/`.
 struct NewFile<'a> {
     directory: &'a Directory,
     path: PathBuf,

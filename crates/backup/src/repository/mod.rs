@@ -5,7 +5,7 @@
 //!   backups/ID                 one record for each backup
 //!   objects/ab/ab12..          bytes of a file, under their SHA-256
 //! ```
-//! A [`Place`] keeps the files. Names that it lists may be of any form; this module accepts only those above.
+//! A [`Place`] keeps the files. It may list names of any form; this module accepts only the names above.
 
 mod directory;
 #[cfg(feature = "s3")]
@@ -37,8 +37,8 @@ pub trait Place: Send + Sync {
     /// The address, for messages.
     fn location(&self) -> String;
 
-    /// Names and lengths of all files below a folder; empty if there is no such folder. The empty name stands for the whole
-    /// repository; the list then has only the files and folders directly in it.
+    /// Names and lengths of all files below a folder. Empty if there is no such folder. With the empty name, the list has only
+    /// the files and folders directly in the repository.
     fn list(&self, folder: &str) -> Result<Vec<(String, u64)>>;
 
     /// Opens a file. Returns its length and its content; `None` if there is no such file.
@@ -56,8 +56,8 @@ pub trait Place: Send + Sync {
     /// Removes the unfinished files that interrupted writes left. The caller holds the exclusive lock.
     fn clean(&self) -> Result<()>;
 
-    /// Locks the repository until the guard is dropped or this process ends. (A lock in a bucket counts for some minutes more
-    /// if the process ends without dropping the guard.) An exclusive lock creates the repository's place if it is missing.
+    /// Locks the repository until the guard is dropped or this process ends. A lock in a bucket counts for some minutes more
+    /// if the process ends without dropping the guard. An exclusive lock creates the repository's place if it is missing.
     fn lock(&self, lock: Lock) -> Result<Guard>;
 }
 
@@ -69,7 +69,6 @@ pub trait Incoming {
     fn finish(self: Box<Self>, name: &str, hash: Hash) -> Result<()>;
 }
 
-/// Kinds of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
     /// For readers. While it is held, no object is removed.
@@ -78,10 +77,9 @@ pub enum Lock {
     Exclusive,
 }
 
-/// Holds a lock.
 pub type Guard = Box<dyn Send>;
 
-/// Work that takes long: where its progress goes, and whether it continues.
+/// The progress of work that takes long, and a check that can end the work.
 pub struct Work<'a> {
     /// Receives the amount of work done and the total amount, in bytes. A prune counts objects instead.
     pub progress: &'a mut dyn FnMut(u64, u64),
@@ -103,13 +101,11 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The content of [`FORMAT_FILE`].
 #[derive(Serialize, Deserialize)]
 struct Format {
     version: u32,
 }
 
-/// A repository at an address.
 pub struct Repository {
     place: Box<dyn Place>,
 }
@@ -196,7 +192,7 @@ impl Repository {
             return Ok(true);
         }
         let names = self.place.list("")?.into_iter().map(|(name, _)| name);
-        // A first backup that was interrupted leaves these two.
+        // An interrupted first backup leaves `LOCK` and `incoming`.
         match names.filter(|name| name != "LOCK" && name != "incoming").min() {
             None => Ok(false),
             Some(name) => Err(Error::invalid(format!(
@@ -210,7 +206,7 @@ impl Repository {
     /// exclusive lock.
     ///
     /// # Errors
-    /// The same as [`Repository::is_begun`].
+    /// Those of [`Repository::is_begun`]; also `Io` or `Unavailable` if the place cannot be changed.
     pub fn prepare(&self) -> Result<()> {
         if !self.is_begun()? {
             self.put(FORMAT_FILE, format!("{{\"version\":{VERSION}}}\n").as_bytes())?;
@@ -251,7 +247,6 @@ impl Repository {
         incoming.finish(&object_name(hash), hash)
     }
 
-    /// All objects and their lengths.
     pub fn objects(&self) -> Result<HashMap<Hash, u64>> {
         let found = self.place.list(OBJECTS)?.into_iter();
         Ok(found.filter_map(|(name, bytes)| Some((object_of(&name)?, bytes))).collect())
@@ -311,8 +306,6 @@ impl Repository {
         Ok(ids)
     }
 
-    /// The record of a backup.
-    ///
     /// # Errors
     /// `Invalid` if there is no such backup; `Version` if a newer version wrote the record; `Corrupt` if it is damaged.
     pub fn record(&self, id: &Id) -> Result<Record> {
@@ -327,7 +320,7 @@ impl Repository {
         self.put(&record_name(&record.id), &record.encode()?)
     }
 
-    /// Removes records, and makes that durable.
+    /// Removes records durably.
     pub fn remove_records<'a>(&self, ids: impl IntoIterator<Item = &'a Id>) -> Result<()> {
         for id in ids {
             self.place.remove(&record_name(id))?;

@@ -3,7 +3,7 @@
 //! | in a directory | in a bucket |
 //! |---|---|
 //! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
-//! | lock by the operating system | objects in `locks/`, each renewed by its process, and valid for ten minutes after that |
+//! | lock by the operating system | objects in `locks/`, each valid for ten minutes after its process last renewed it |
 //!
 //! Files of 8 MiB or more are sent in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,
 //! `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's.
@@ -86,7 +86,6 @@ impl S3 {
             .fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    /// All objects below a folder.
     pub(super) fn found(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let prefix = self.path(folder);
         let list = self.store.list((!prefix.as_ref().is_empty()).then_some(&prefix));
@@ -193,7 +192,6 @@ impl Read for Body {
     }
 }
 
-/// An object in `incoming/`.
 struct Upload<'a> {
     place: &'a S3,
     name: String,

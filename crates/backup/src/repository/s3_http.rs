@@ -30,7 +30,8 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// upload.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 
-/// Makes clients. Each request has its own connection, because a backup sends only a few requests for each object.
+/// Sends the requests of the S3 client. Each request has its own connection, because a backup sends only a few requests for each
+/// object.
 #[derive(Clone)]
 pub struct Connector {
     tls: TlsConnector,
@@ -44,7 +45,7 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// The clients send requests that change the repository only while the lease permits it.
+    /// The new connector sends requests that change the repository only while the lease permits changes.
     pub fn new(lease: Arc<Lease>) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         // Unparsable certificates are ignored, because some systems have such certificates.
@@ -81,7 +82,7 @@ impl Connector {
         let failed = |e: hyper::Error| HttpError::new(HttpErrorKind::Request, e);
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        // The task ends with the connection: when the response was read, or is dropped.
+        // The task ends with the connection, after the response has been read or dropped.
         tokio::spawn(connection);
         if !request.headers().contains_key(HOST)
             && let Some(authority) = uri.authority()

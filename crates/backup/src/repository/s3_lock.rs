@@ -2,13 +2,16 @@
 //!
 //! Other processes remove a lock that is older than [`LEASE`], and may then remove objects. A process that was suspended for
 //! longer must not continue. So it checks the time since its last renewal, by a clock that also advances while the machine
-//! sleeps, and never writes a lock again that has expired or was removed.
+//! sleeps. It never renews a lock that has expired or was removed.
 //!
 //! ```text
 //!     0 s   the lock is written, and again every 60 s
 //!   400 s   without a renewal this process sends no request that changes the repository; its last one ends within 180 s
 //!   600 s   other processes may remove the lock
 //! ```
+//!
+//! This file and `s3.rs`, `s3_http.rs` use each other: a repository takes its lock in its own bucket, and no
+//! request that changes the bucket may be sent, or last, longer than the lock is valid.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,7 +31,7 @@ pub const LOCKS: &str = "locks";
 const LEASE: Duration = Duration::from_secs(600);
 /// Pause between two renewals, and limit on the time of each request that writes, renews or removes the lock.
 const RENEWAL: Duration = Duration::from_secs(60);
-/// A process uses its lock for this long after the last renewal.
+/// A process uses its lock for at most this long after the last renewal.
 const USE_MAX: Duration = Duration::from_secs(400);
 const _: () = assert!(USE_MAX.as_secs() + ANSWER_TIME_MAX.as_secs() < LEASE.as_secs());
 
@@ -103,7 +106,7 @@ impl Lease {
 
 impl S3 {
     /// Writes its own lock, then looks for others. Of two processes that do this at the same time, at least one sees
-    /// the other's lock. Ages are differences of the service's times, so clocks of clients do not matter.
+    /// the other's lock. Ages are differences of the service's times, so the clocks of the clients have no effect.
     pub(super) fn acquire(&self, lock: Lock) -> Result<Guard> {
         let kind = if lock == Lock::Shared { "shared" } else { "exclusive" };
         let path = self.path(&format!("{LOCKS}/{kind}-{:032x}", draw_id()));
@@ -134,8 +137,8 @@ impl S3 {
         Ok(Box::new(held))
     }
 
-    /// Checks that the lock has not expired, and that no other process has removed it. The clock of a paused virtual machine
-    /// may stand still, so the time alone does not prove it.
+    /// Checks that the lock has not expired, and that no other process has removed it. The time alone does not prove this,
+    /// because the clock of a paused virtual machine may stop.
     ///
     /// # Errors
     /// `Unavailable` if the lock has expired or was removed; the error of the request.
@@ -151,7 +154,6 @@ impl S3 {
     }
 }
 
-/// The lock object of this process.
 #[derive(Clone)]
 struct Own {
     store: Arc<dyn ObjectStore>,
@@ -274,7 +276,7 @@ mod tests {
         let own = own(&place);
         put(&place).unwrap();
         place.runtime.block_on(store.delete(&own.path)).unwrap();
-        // The process does not know that yet, so it begins another file. This file does not get its name.
+        // The process has not noticed the removal yet, so it begins another file. This file does not get its name.
         let error = put(&place).unwrap_err().to_string();
         assert!(error.starts_with("the lock of s3://b/p was not renewed in time"), "{error}");
         place.settle("backups").unwrap_err();

@@ -6,8 +6,8 @@
 //! `--without` excludes the named codecs and forms from all measurements. `--only` measures only the named data sets. With
 //! `--sizes`, only the first table has rows.
 //!
-//! Each folder in a DIR is a data set: `*.csv` files are groups of series, `*.log` files are texts (`sets.rs`). The sets
-//! that the tests of this crate generate need no DIR. `make bench-codecs` writes a DIR of published and generated data.
+//! Each folder in a DIR is a data set: `*.csv` files are groups of series, `*.log` files are texts (`sets.rs`). Without a DIR,
+//! only the generated sets are measured. `make bench-codecs` writes a DIR of published and generated data.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;

@@ -15,7 +15,7 @@ use crate::sets::{Data, Set};
 const VALUES: usize = 8_192;
 /// Number of series per chunk, as in the store's merges.
 const MEMBERS: usize = 64;
-/// Number of runs. Only the fastest run counts, because other programs may have delayed the other runs.
+/// Number of runs. Only the fastest run counts, because other programs may slow down a run.
 const RUNS: usize = 3;
 
 /// The cost of a data set, encoded with a set of permitted choices.
@@ -95,7 +95,6 @@ fn encode(data: &Data, encoding: &Encoding) -> Vec<Vec<u8>> {
     }
 }
 
-/// Decodes all records of a chunk.
 fn read(bytes: &[u8]) {
     let chunk = Chunk::open(bytes).expect("a newly encoded chunk is valid");
     if chunk.header().members.is_empty() {

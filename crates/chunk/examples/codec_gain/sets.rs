@@ -120,7 +120,10 @@ fn samples(text: &str) -> Result<Data, String> {
     for (number, row) in (2..).zip(rows) {
         let mut parts = row.split(',');
         let time = parts.next().and_then(|time| time.parse::<i64>().ok());
-        at.push(time.filter(|time| at.last() < Some(time)).ok_or(format!("time of row {number}: {row:?}"))?);
+        at.push(
+            time.filter(|time| at.last() < Some(time))
+                .ok_or(format!("row {number} does not begin with a later time: {row:?}"))?,
+        );
         for cells in &mut cells {
             cells.push(parts.next().ok_or(format!("row {number} is short: {row:?}"))?);
         }
@@ -131,7 +134,7 @@ fn samples(text: &str) -> Result<Data, String> {
             "f64" => all(cells).map(ValueColumn::F64).ok_or_else(wrong),
             "i64" => all(cells).map(ValueColumn::I64).ok_or_else(wrong),
             "u64" => all(cells).map(ValueColumn::U64).ok_or_else(wrong),
-            other => Err(format!("type {other:?}")),
+            other => Err(format!("unknown type {other:?}")),
         }
     };
     let columns = types.iter().zip(&cells).map(column).collect::<Result<_, String>>()?;
@@ -168,9 +171,9 @@ mod tests {
         assert_eq!(columns[1], ValueColumn::I64(vec![-2, 4]));
         assert_eq!(columns[2], ValueColumn::U64(vec![3, 5]));
         let fails = |text: &str| samples(text).err().unwrap_or_default();
-        assert_eq!(fails("time,f64\n5,1\n5,2\n"), "time of row 3: \"5,2\"");
+        assert_eq!(fails("time,f64\n5,1\n5,2\n"), "row 3 does not begin with a later time: \"5,2\"");
         assert_eq!(fails("time,f64,f64\n5,1\n"), "row 2 is short: \"5,1\"");
         assert_eq!(fails("time,u64\n5,-1\n"), "a value is not of type \"u64\"");
-        assert_eq!(fails("time,bool\n"), "type \"bool\"");
+        assert_eq!(fails("time,bool\n"), "unknown type \"bool\"");
     }
 }

@@ -1,23 +1,18 @@
-//! Byte compression of another codec's output. Used for numbers that repeat without arithmetic order, and on request.
+//! Byte compression of another codec's output, on request.
 
 use tacho_model::ValueType;
 
-use super::{Codec, Encoded, Look, decode, plain, planes, squeeze};
+use super::{Codec, Encoded, Look, decode, plain, squeeze};
 use crate::bytes::{Reader, put_varint};
 use crate::{Compression, Effort, Error};
 
-/// One codec per compression.
-pub(super) static ALL: [Compressed; 3] = [
+/// The codecs of requested compressions. `Compression::Zstd` has none: the ladder has the codec `zstd`.
+pub(super) static WRITTEN: [Compressed; 2] = [
     Compressed { tag: 16, name: "lz4", compression: Compression::Lz4 },
     Compressed { tag: 17, name: "gzip", compression: Compression::Gzip },
-    Compressed { tag: 18, name: "zstd-nested", compression: Compression::Zstd },
 ];
-
-/// Tag and name of the codec that is tried without a request.
-pub(super) fn written() -> impl Iterator<Item = (u8, &'static str)> {
-    let zstd = ALL.iter().filter(|codec| codec.compression == Compression::Zstd);
-    zstd.map(|codec| (codec.tag, codec.name))
-}
+pub(super) static ZSTD_NESTED: Compressed =
+    Compressed { tag: 18, name: "zstd-nested", compression: Compression::Zstd };
 
 pub(super) struct Compressed {
     tag: u8,
@@ -31,36 +26,21 @@ const INSIDE_BYTES_MAX: usize = 16;
 const INSIDE_TABLES_BYTES_MAX: usize = 4_096;
 /// Minimum size for compression, bytes. Below it, compression saves nothing.
 const BYTES_MIN: usize = 64;
-/// Bits per number above which a thorough encoder tries planes without a request.
-const PAYS_ABOVE: f64 = 12.0;
-
-/// Compresses the encoded column, or its numbers as bytes, and returns the smallest output. `None` if nothing is tried, or
-/// if the output saves less than a sixteenth.
+/// Compresses the encoded column, or its numbers as bytes, if a compression is requested, and returns the smallest output.
+/// `None` if nothing is tried, or if the output saves less than a sixteenth of `written`.
 pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
-    let auto = look.encoding.compression == Compression::Auto;
-    let tried = !auto
-        || (look.encoding.effort == Effort::Thorough && look.bits_each(written.bytes.len()) > PAYS_ABOVE);
-    if look.depth > 0 || written.bytes.len() < BYTES_MIN || !tried {
+    let codec = WRITTEN.iter().find(|codec| codec.compression == look.encoding.compression)?;
+    if look.depth > 0 || written.bytes.len() < BYTES_MIN {
         return None;
     }
-    let compression = if auto { Compression::Zstd } else { look.encoding.compression };
-    let tag = ALL.iter().find(|codec| codec.compression == compression)?.tag;
-    let permitted = |tag| !auto || look.encoding.codecs.has(tag);
-    if !permitted(tag) || !permitted(planes::TAG) {
-        return None;
-    }
-    let words = look.numbers.words;
-    let planes = Encoded { codec: planes::TAG, bytes: planes::encode(words) };
-    let plain = plain::encode(look.numbers);
-    // Without a request, only the most promising form is tried.
-    let inside = if auto { vec![&planes] } else { vec![&planes, &plain, written] };
     let over = |inside: &Encoded| {
         let mut bytes = vec![inside.codec];
         put_varint(&mut bytes, inside.bytes.len() as u64);
-        bytes.extend_from_slice(&squeeze::compress(&inside.bytes, compression, Effort::Fast)?);
-        Some(Encoded { codec: tag, bytes })
+        bytes.extend_from_slice(&squeeze::compress(&inside.bytes, codec.compression, Effort::Fast)?);
+        Some(Encoded { codec: codec.tag, bytes })
     };
-    let candidates = inside.into_iter().filter_map(over);
+    let plain = plain::encode(look.numbers);
+    let candidates = [&plain, written].into_iter().filter_map(over);
     let smallest = candidates.min_by_key(|encoded| encoded.bytes.len())?;
     (smallest.bytes.len() <= written.bytes.len() - written.bytes.len() / 16).then_some(smallest)
 }
@@ -86,7 +66,7 @@ impl Codec for Compressed {
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         let mut reader = Reader::new(bytes);
         let tag = reader.byte("codec of a compressed column")?;
-        if ALL.iter().any(|codec| codec.tag == tag) {
+        if WRITTEN.iter().chain([&ZSTD_NESTED]).any(|codec| codec.tag == tag) {
             return Err(Error::value("codec of a compressed column", tag));
         }
         let most = count.saturating_mul(INSIDE_BYTES_MAX).saturating_add(INSIDE_TABLES_BYTES_MAX);

@@ -18,14 +18,14 @@ const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 /// 2^52 + 2^51. Adding and then subtracting it rounds a float below 2^51 to an integer.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
-/// Number of values with which an exponent is tried before it is tried with all.
+/// An exponent is tried with this number of values before it is tried with all values.
 const PROBE: usize = 8;
 
 /// The integer equal to the float `word` times 10^`exponent`. `None` if decoding the integer does not return `word`.
 #[expect(clippy::cast_possible_truncation, reason = "decoding is compared")]
 pub(crate) fn scaled(word: u64, exponent: u8) -> Option<i64> {
     if exponent == 0 {
-        // This case also converts numbers of 2^51 and more, for which the sum below may be inexact.
+        // Also converts numbers of 2^51 and more, for which the sum below may be inexact.
         return whole(word).map(u64::cast_signed);
     }
     let power = POWERS.get(usize::from(exponent))?;
@@ -94,7 +94,7 @@ impl Codec for Decimal {
         let integers = take_nested_part(&mut reader, part, ValueType::I64, depth)?;
         reader.end("decimal column")?;
         if exponent == 0 {
-            // Without the division, which takes most of the time of this loop. A number divided by one is itself.
+            // Skips the division by one, because divisions take most of the time of the loop below.
             return Ok(integers.into_iter().map(integer::float).collect());
         }
         #[expect(clippy::cast_precision_loss, reason = "the encoder accepts only exactly decodable integers")]

@@ -10,13 +10,12 @@ use crate::bytes::{Reader, put_varint};
 pub(super) struct Dictionary;
 
 const DISTINCT_MAX: usize = 256;
-/// Bits per number. At fast effort, a table is tried only if all earlier estimates are above this.
+/// Bits per number. With [`Effort::Fast`](crate::Effort::Fast), a table is tried only if all earlier estimates are above this.
 const PAYS_ABOVE: f64 = 2.0;
-/// Minimum number of values. Below it, a table takes more than it saves.
+/// Minimum number of values. For fewer values, a table takes more bytes than the codec saves.
 const COUNT_MIN: usize = 16;
 
-/// Distinct words in order of first appearance, and for each number the index of its word. `None` if there are too many
-/// words.
+/// Distinct words in order of first appearance, and the index of each number's word. `None` if there are too many words.
 fn distinct(words: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut table = vec![];
     let mut positions: HashMap<u64, u64> = HashMap::new();

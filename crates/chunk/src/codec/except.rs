@@ -13,11 +13,11 @@ const EXCEPTION_EVERY: usize = 4;
 /// Approximate size of an exception, bits.
 const EXCEPTION_BITS: f64 = 40.0;
 
-const fn ordinary(word: u64) -> bool {
+pub(super) const fn ordinary(word: u64) -> bool {
     f64::from_bits(word).is_finite() && word != (-0.0f64).to_bits()
 }
 
-/// Replaces each exception by the previous ordinary word. Exceptions at the start become the first ordinary word.
+/// Replaces each exception by the previous ordinary word. Exceptions before the first ordinary word are replaced by that word.
 fn filled(words: &[u64]) -> Vec<u64> {
     let mut last = words.iter().copied().find(|word| ordinary(*word)).unwrap_or(0);
     let fill = |word: &u64| {

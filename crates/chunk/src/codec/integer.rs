@@ -1,5 +1,5 @@
-//! Floats that are exact integers; -0.0 is not one. The codec only decodes existing chunks. In new chunks, `decimal` encodes
-//! such columns with zero decimals.
+//! Floats that are exact integers, except -0.0. The codec only decodes existing chunks; new chunks use `decimal` with zero
+//! decimals.
 
 use tacho_model::ValueType;
 

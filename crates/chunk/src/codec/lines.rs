@@ -1,11 +1,12 @@
 //! Numbers on few straight lines. A line is several numbers with the same difference from the previous number, the slope.
 //!
-//! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and the output
-//! of semantic compression. Floats are encoded as decimal numbers ([`super::decimal`]). NaN, infinities
-//! and -0.0 are exceptions, which are stored separately.
+//! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and numbers that
+//! [`crate::semantic`] has replaced by lines within a permitted error. Floats are encoded as decimal numbers
+//! ([`super::decimal`]). NaN, infinities and -0.0 are exceptions, which are stored separately.
 
 use tacho_model::ValueType;
 
+use super::except::ordinary;
 use super::{Codec, Look, Numbers, decimal, take_nested};
 use crate::Error;
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
@@ -26,8 +27,7 @@ struct Parsed {
     /// Number of values on the line, minus one.
     more: Vec<u64>,
     slopes: Vec<u64>,
-    /// The line's first number minus the expected number. The expected number is the last number of the previous line
-    /// plus the slope of this line. The jump is 0 if the lines meet.
+    /// The line's first number minus the expected number: the last number of the previous line plus the slope of this line.
     jumps: Vec<u64>,
 }
 
@@ -99,8 +99,7 @@ impl Parsed {
     }
 }
 
-/// The slope of the line that begins at `start`. It is the next step if the step after it is equal. Otherwise it is the old
-/// slope.
+/// The slope of the line that begins at `start`: the next step if the step after it is equal, otherwise the old slope.
 fn next_slope(start: u64, after: &[u64], old: u64) -> u64 {
     match after {
         [a, b, ..] if b.wrapping_sub(*a) == a.wrapping_sub(start) => a.wrapping_sub(start),
@@ -112,14 +111,10 @@ fn next_slope(start: u64, after: &[u64], old: u64) -> u64 {
 struct Floats {
     exponent: u8,
     integers: Vec<u64>,
-    /// Positions of the exceptions, each as the distance from the previous one.
+    /// Positions of the exceptions, each as the distance from the previous exception.
     gaps: Vec<u64>,
     /// The exceptions, as bits.
     words: Vec<u64>,
-}
-
-const fn ordinary(word: u64) -> bool {
-    f64::from_bits(word).is_finite() && word != (-0.0f64).to_bits()
 }
 
 impl Floats {
@@ -186,7 +181,7 @@ impl Codec for Lines {
             };
             all += run.len();
         }
-        // A jump counts as two lines, because the differences change at it and again after it.
+        // A jump counts as two lines, because the differences change at the jump and again after it.
         let lines = lines as f64 / all as f64;
         (lines * RUN_MIN as f64 <= 1.0).then_some(lines * LINE_BITS + look.bits_each(16))
     }

@@ -1,8 +1,8 @@
 //! What are the properties of a column? Before any codec encodes the column, each permitted codec estimates its output
 //! size, most of them from a sample.
 //!
-//! This file and two codecs, `ans/` and `multiple.rs`, use each other. These two take a [`Look`], like all codecs. A
-//! [`Look`] uses their functions to compute the cost of entropy coding, with or without division by a common divisor.
+//! This file and the codecs `ans/` and `multiple.rs` use each other. Like all codecs, they take a [`Look`]. A [`Look`] uses their
+//! functions to compute the cost of entropy coding, with or without division by a common divisor.
 
 use std::cell::{Cell, OnceCell};
 
@@ -15,7 +15,7 @@ const SAMPLE: usize = 512;
 const RUNS: usize = 4;
 
 /// With [`Effort::Thorough`], a codec that searches for patterns gets a trial despite a poor estimate if the best output so
-/// far takes more bits per number than this. Such numbers may contain repetitions.
+/// far takes more bits per number than this. Columns that are so large may contain repetitions, which no estimate shows.
 const OPEN_ABOVE: f64 = 8.0;
 /// Number of values in a trial. With half as many values, the tables would be so large relative to the values that the
 /// trial would miss columns that the codec makes smaller.
@@ -37,19 +37,17 @@ impl<'a> Look<'a> {
         Self { numbers, depth, encoding, plan: OnceCell::new(), least: Cell::new(f64::INFINITY) }
     }
 
-    /// Records the estimate of a codec.
     pub(super) fn promise(&self, bits: f64) {
         self.least.set(self.least.get().min(bits));
     }
 
-    /// Whether all earlier estimates exceed `bits` per number, so that another estimate may help. Always true at full
-    /// effort.
+    /// Whether all earlier estimates exceed `bits` per number, so that another estimate may help. Always true with
+    /// [`Effort::Thorough`].
     pub(super) fn leaves(&self, bits: f64) -> bool {
         self.encoding.effort == Effort::Thorough || self.least.get() > bits
     }
 
-    /// Whether a codec with a poor estimate may still need less than `bytes`. For a long column, this is determined by
-    /// encoding a part of it.
+    /// Whether a codec with a poor estimate may still need less than `bytes`. For a long column, encodes a part of it.
     #[expect(clippy::cast_precision_loss, reason = "a measure of preference")]
     pub(super) fn is_missed(&self, codec: &dyn Codec, bytes: f64) -> bool {
         let words = self.numbers.words;
@@ -77,7 +75,6 @@ impl<'a> Look<'a> {
         (0..count).filter_map(move |run| words.get(run * gap..run * gap + length))
     }
 
-    /// All numbers of the sample.
     pub(super) fn sample(&self) -> impl Iterator<Item = u64> + Clone + use<'a> {
         self.runs().flatten().copied()
     }
@@ -114,7 +111,6 @@ impl<'a> Look<'a> {
         (bytes * 8) as f64 / self.numbers.words.len().max(1) as f64
     }
 
-    /// Encodes a column nested in this one.
     pub(super) fn put_nested(&self, out: &mut Vec<u8>, numbers: Numbers<'_>) {
         encode_nested(out, numbers, self.depth, self.encoding);
     }

@@ -1,12 +1,11 @@
 //! How is a column of numbers encoded in the fewest bytes?
 //!
-//! A codec is one file and one line in [`LADDER`], or in [`READ_ONLY`] if it is no longer written. Codecs estimate their
-//! output size, most of them from a sample (`look.rs`). One or several codecs with the best estimates encode the column,
-//! depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain form, the plain
-//! form is kept, because it decodes fastest. Finally, the codecs of `compressed.rs` may compress the output. A new codec
-//! needs a file, a line here, and a row in `docs/format/chunk.md`.
+//! Codecs estimate their output size, most of them from a sample (`look.rs`). One or several codecs with the best estimates
+//! encode the column, depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain
+//! form, the plain form is kept, because it decodes fastest. Finally, a requested compression (`compressed.rs`) may compress
+//! the output. A new codec needs a file, a line in [`LADDER`], and a row in `docs/format/chunk.md`.
 //!
-//! This file and the files of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
+//! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and
 //! encodes nested columns with the ladder.
 
 mod ans;
@@ -77,13 +76,11 @@ impl Part {
     }
 }
 
-/// An encoded column.
 pub(crate) struct Encoded {
     pub(crate) codec: u8,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A codec for numbers.
 trait Codec: Sync {
     /// The tag on disk.
     fn tag(&self) -> u8;
@@ -93,8 +90,7 @@ trait Codec: Sync {
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }
-    /// Encodes the column. `None` if this is impossible, for example because numbers outside of the sample do not suit the
-    /// codec.
+    /// `None` if the codec cannot encode the column, for example because of numbers outside of the sample.
     fn encode(&self, _: &Look<'_>) -> Option<Vec<u8>> {
         None
     }
@@ -107,19 +103,19 @@ trait Codec: Sync {
         words.drain(..part.places.start.min(words.len()));
         Ok(words)
     }
-    /// Whether the codec searches for patterns. Its estimate cannot predict these, so only a trial shows the output size.
+    /// Whether the codec searches for patterns. An estimate cannot predict patterns, so only a trial shows the output size.
     fn searches(&self) -> bool {
         false
     }
-    /// Sizes are multiplied by this factor before they are compared. A factor above 1 means that faster codecs are preferred,
-    /// even if their output is slightly larger.
+    /// The size of this codec's output is multiplied by this factor before it is compared with the sizes of other codecs. A slow
+    /// codec has a factor above 1, a fast codec a factor below 1.
     fn slowness(&self) -> f64 {
         1.0
     }
 }
 
 /// The codecs of numbers that an encoder may choose. Of codecs with equal estimates, the earlier and simpler one is preferred.
-static LADDER: [&dyn Codec; 17] = [
+static LADDER: [&dyn Codec; 16] = [
     &constant::Constant,
     &step::Step,
     &varint::Varint,
@@ -135,19 +131,22 @@ static LADDER: [&dyn Codec; 17] = [
     &dictionary::Dictionary,
     &pco::Pco,
     &zstd::Zstd,
-    &planes::Planes,
     &plain::Plain,
 ];
 
 /// Codecs that can be read but are no longer written, because they saved too little
-/// (docs/adr/0012-codecs-that-earn-their-place.md).
-static READ_ONLY: [&dyn Codec; 1] = [&integer::Integer];
+/// (docs/adr/0012-codecs-that-earn-their-place.md), each with the codec that is written instead.
+static READ_ONLY: [(&dyn Codec, &dyn Codec); 3] = [
+    (&integer::Integer, &decimal::Decimal),
+    (&planes::Planes, &zstd::Zstd),
+    (&compressed::ZSTD_NESTED, &zstd::Zstd),
+];
 
-/// Number of candidates that encode a column of the chunk at full effort before the smallest output is kept.
+/// With [`Effort::Thorough`]: number of candidates that encode a column of the chunk before the smallest output is kept.
 const CANDIDATES_THOROUGH: usize = 3;
 /// The same for a nested column. It is lower because the outer codec is itself one of several candidates.
 const CANDIDATES_NESTED: usize = 2;
-/// The same for a short column at low effort, where encoding is cheap.
+/// The same for a short column with [`Effort::Fast`]. Encoding a short column is cheap.
 const CANDIDATES_SHORT: usize = 3;
 /// Maximum number of values of a short column.
 const SHORT: usize = 512;
@@ -156,7 +155,8 @@ const PROMISE_MAX: f64 = 1.5;
 
 /// All codecs of the format: those of [`LADDER`], those that compress the output of others, and those of [`READ_ONLY`].
 fn all() -> impl Iterator<Item = &'static dyn Codec> {
-    LADDER.into_iter().chain(compressed::ALL.iter().map(|codec| codec as &dyn Codec)).chain(READ_ONLY)
+    let compressed = compressed::WRITTEN.iter().map(|codec| codec as &dyn Codec);
+    LADDER.into_iter().chain(compressed).chain(READ_ONLY.into_iter().map(|(codec, _)| codec))
 }
 
 fn find(tag: u8) -> Option<&'static dyn Codec> {
@@ -168,15 +168,18 @@ pub(crate) fn name(tag: u8) -> Option<&'static str> {
     find(tag).map(|codec| codec.name())
 }
 
-/// The tag of a codec of the ladder, or of a codec that is no longer written, because settings may still name it.
+/// The tag of a codec of [`LADDER`]. Settings may still name a codec of [`READ_ONLY`]; this returns the tag of the codec that is
+/// written instead.
 pub(crate) fn tag(name: &str) -> Option<u8> {
-    LADDER.iter().chain(&READ_ONLY).find(|codec| codec.name() == name).map(|codec| codec.tag())
+    let ladder = LADDER.into_iter().map(|codec| (codec.name(), codec));
+    let old = READ_ONLY.into_iter().map(|(codec, instead)| (codec.name(), instead));
+    ladder.chain(old).find(|(known, _)| *known == name).map(|(_, codec)| codec.tag())
 }
 
 /// Tags and names of the codecs, other than plain, that an encoder may choose if no compression is requested.
 pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     let written = LADDER.into_iter().map(|codec| (codec.tag(), codec.name()));
-    written.filter(|(tag, _)| *tag != PLAIN).chain(compressed::written())
+    written.filter(|(tag, _)| *tag != PLAIN)
 }
 
 /// Names of all codecs of numbers that an encoder may choose, in the order of their tags.
@@ -201,10 +204,10 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     };
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
-        // Leaves out no candidate before there is an output to keep: the column may differ from its sample, so that the best
+        // Excludes no candidate before there is an output to keep: the column may differ from its sample, so that the best
         // candidates may fail.
-        let is_left_out = wanted == 0 || promised > most;
-        if is_left_out && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
+        let is_excluded = wanted == 0 || promised > most;
+        if is_excluded && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
             continue;
         }
         wanted = wanted.saturating_sub(1);
@@ -224,8 +227,8 @@ fn score(bytes: usize, codec: &dyn Codec) -> f64 {
     bytes as f64 * codec.slowness()
 }
 
-/// The permitted codecs that have an estimate, best first. Each has its estimate in bits per number, multiplied by its
-/// slowness. Only one codec if no other one can be better.
+/// The permitted codecs that have an estimate, best first, with the estimate in bits per number multiplied by the slowness.
+/// Only one codec if no other codec can be better.
 fn candidates(look: &Look<'_>) -> Vec<(f64, &'static dyn Codec)> {
     let mut candidates: Vec<(f64, &'static dyn Codec)> = vec![];
     for codec in LADDER.iter().filter(|codec| look.encoding.codecs.has(codec.tag())) {
@@ -253,7 +256,6 @@ pub(crate) fn decode(
     decode_part(tag, bytes, &Part::whole(count), kind, depth)
 }
 
-/// Decodes the numbers of a column that are in `part`.
 pub(crate) fn decode_part(
     tag: u8,
     bytes: &[u8],
@@ -296,7 +298,6 @@ pub(crate) fn take_nested(
     take_nested_part(reader, &Part::whole(count), kind, depth)
 }
 
-/// Decodes a part of the output of [`encode_nested`].
 pub(crate) fn take_nested_part(
     reader: &mut Reader<'_>,
     part: &Part,
@@ -497,12 +498,21 @@ mod tests {
         assert_eq!(chosen(&["step"], Compression::None), "plain");
         assert_eq!(chosen(&["step"], Compression::Lz4), "lz4");
         assert_eq!(chosen(&["step"], Compression::Gzip), "gzip");
-        assert_eq!(chosen(&["step"], Compression::Zstd), "zstd-nested");
+        assert_eq!(chosen(&["step"], Compression::Zstd), "plain");
+        assert_eq!(chosen(&["zstd"], Compression::Zstd), "zstd");
         assert!(
             CodecSet::only(["lz4"]).is_none(),
-            "a set with lz4 was accepted, which is not a codec of numbers"
+            "a set with lz4 was accepted, but lz4 is not in the ladder"
         );
         assert!(CodecSet::only(["stones"]).is_none());
+    }
+
+    #[test]
+    fn the_name_of_a_read_only_codec_permits_its_replacement() {
+        for (old, instead) in [("integer", "decimal"), ("planes", "zstd"), ("zstd-nested", "zstd")] {
+            assert_eq!(CodecSet::only([old]), CodecSet::only([instead]), "{old}");
+            assert!(CodecSet::names().all(|name| name != old), "{old} is listed as a codec to choose");
+        }
     }
 
     #[test]

@@ -8,12 +8,12 @@ use crate::bytes::Reader;
 
 pub(super) struct Ordered;
 
-/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this. The floats are then probably
-/// integers or decimals, and encoding those takes less space.
+/// Bits per number. If an earlier estimate is at most this, the floats are probably integers or decimals, for which other codecs
+/// take less space. With `Effort::Fast`, this codec is then not tried.
 const PAYS_ABOVE: f64 = 16.0;
 
-/// The rank of a float among all floats, as a signed integer. All bits of a negative float except the sign are inverted. The
-/// order is that of IEEE 754 (5.10).
+/// The rank of a float in the total order of IEEE 754 (5.10), as a signed integer. All bits of a negative float except the sign
+/// are inverted, so the function is its own inverse.
 pub(super) const fn rank(word: u64) -> u64 {
     let below = (word.cast_signed() >> 63).cast_unsigned();
     word ^ (below >> 1)
@@ -42,7 +42,6 @@ impl Codec for Ordered {
         Some(out)
     }
 
-    /// The same inversion restores the floats.
     fn decode(&self, bytes: &[u8], count: usize, kind: ValueType, depth: u8) -> Result<Vec<u64>, Error> {
         if kind != ValueType::F64 {
             return Err(Error::value("type of an ordered column", kind as u8));

@@ -66,7 +66,7 @@ impl Codec for Packed {
         self.decode_part(bytes, &Part::whole(count), kind, depth)
     }
 
-    /// Reads whole blocks, and stops behind the last one of the part.
+    /// Reads whole blocks, and stops after the last block of the part.
     fn decode_part(&self, bytes: &[u8], part: &Part, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
         let Part { count, places } = part;
         let mut reader = Reader::new(bytes);

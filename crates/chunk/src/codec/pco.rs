@@ -1,6 +1,5 @@
 //! Pcodec (Loncaric, Jeppesen, Zinberg, "Pcodec: Better Compression for Numerical Sequences", 2025): bins of similar
-//! numbers, and differences of an order that the codec chooses. Order 0 stands for the numbers themselves, order 1 for their
-//! differences, order 2 for the differences of these differences; the bytes state the order.
+//! numbers, and differences. The encoder chooses the order of the differences and stores it.
 
 use ::pco::data_types::Number;
 use ::pco::errors::{PcoError, PcoResult};
@@ -13,7 +12,7 @@ use crate::{Effort, Error};
 
 pub(super) struct Pco;
 
-/// Minimum number of values. Below it, the tables cost more than they save.
+/// Minimum number of values. For fewer values, the tables take more bytes than the bins save.
 const COUNT_MIN: usize = 24;
 /// For integers: minimum estimate of `ans`, bits per number. Below it, most integers are tokens of `ans` without extra bits,
 /// so bins can hardly be better.
@@ -30,8 +29,7 @@ fn compress<T: Number>(numbers: &[T]) -> PcoResult<Vec<u8>> {
     Ok(out)
 }
 
-/// Reads one page of `count` numbers. The caller provides `count`; it is not read from the bytes, so hostile bytes cannot
-/// request more memory.
+/// Reads one page of `count` numbers. `count` is not read from the bytes, so hostile bytes cannot request more memory.
 fn decompress<T: Number + Default>(bytes: &[u8], count: usize) -> Result<Vec<T>, Error> {
     let damaged = |error: PcoError| Error::Codec { codec: "pco", reason: error.to_string() };
     let (file, rest) = FileDecompressor::new(bytes).map_err(damaged)?;
@@ -57,7 +55,7 @@ impl Codec for Pco {
     }
 
     /// For integers, the bins take about as many bits as the tokens of `ans`. For floats, the codec also finds other
-    /// structure; an estimate cannot show it without a search.
+    /// structure, which no estimate shows.
     fn estimate(&self, look: &Look<'_>) -> Option<f64> {
         if look.numbers.words.len() < COUNT_MIN || look.encoding.effort == Effort::Fast {
             return None;
@@ -76,7 +74,7 @@ impl Codec for Pco {
             ValueType::I64 => compress(&words.iter().map(|w| w.cast_signed()).collect::<Vec<_>>()),
             ValueType::F64 => compress(&words.iter().map(|w| f64::from_bits(*w)).collect::<Vec<_>>()),
         };
-        // Errors can only be caused by the fixed arguments above. If one occurs, another codec encodes the column.
+        // Only the fixed settings in `compress` can cause an error. After an error, another codec encodes the column.
         result.ok()
     }
 

@@ -1,36 +1,19 @@
-//! The lowest bytes of all numbers, then their second bytes, and so on. This order compresses better than interleaved
-//! bytes.
+//! Read only: the lowest bytes of all numbers, then their second bytes, and so on. It occurs inside of compressed columns.
 
 use tacho_model::ValueType;
 
-use super::{Codec, Look};
+use super::Codec;
 use crate::Error;
 
 pub(super) struct Planes;
 
-pub(super) const TAG: u8 = 19;
-
-pub(super) fn encode(words: &[u64]) -> Vec<u8> {
-    let plane = |shift: u32| words.iter().map(move |word| (word >> shift).to_le_bytes()[0]);
-    (0..64).step_by(8).flat_map(plane).collect()
-}
-
 impl Codec for Planes {
     fn tag(&self) -> u8 {
-        TAG
+        19
     }
 
     fn name(&self) -> &'static str {
         "planes"
-    }
-
-    /// As large as the plain form, so it is useful only with compression (`compressed.rs`).
-    fn estimate(&self, _: &Look<'_>) -> Option<f64> {
-        None
-    }
-
-    fn encode(&self, look: &Look<'_>) -> Option<Vec<u8>> {
-        Some(encode(look.numbers.words))
     }
 
     fn decode(&self, bytes: &[u8], count: usize, _: ValueType, _: u8) -> Result<Vec<u64>, Error> {
@@ -48,5 +31,20 @@ impl Codec for Planes {
             }
         }
         Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_planes_become_numbers() {
+        let bytes: Vec<u8> = (1..=16).collect();
+        let read = |bytes: &[u8]| Planes.decode(bytes, 2, ValueType::U64, 0);
+        assert_eq!(read(&bytes), Ok(vec![0x0f0d_0b09_0705_0301, 0x100e_0c0a_0806_0402]));
+        assert!(matches!(read(&bytes[1..]), Err(Error::Short { wanted: 16, left: 15, .. })));
+        let long = [&bytes[..], &[0]].concat();
+        assert!(matches!(read(&long), Err(Error::Trailing { left: 1, .. })));
     }
 }

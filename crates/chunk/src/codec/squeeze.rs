@@ -19,8 +19,8 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Writes one LZ4 block, one Zstandard frame (also for [`Compression::Auto`]) or one gzip member. `None` if no
-/// compression is set, or if the library fails, which happens only for lack of memory.
+/// Writes one LZ4 block, one Zstandard frame (also for [`Compression::Auto`]) or one gzip member. `None` for
+/// [`Compression::None`], or if the library lacks memory.
 pub(crate) fn compress(plain: &[u8], compression: Compression, effort: Effort) -> Option<Vec<u8>> {
     match compression {
         Compression::None => None,

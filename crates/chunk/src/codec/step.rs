@@ -1,4 +1,4 @@
-//! Each number is the previous one plus a constant step: the times of a regular series.
+//! Each number is the previous number plus a constant step: the times of a regular series.
 
 use tacho_model::ValueType;
 

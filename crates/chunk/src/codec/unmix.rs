@@ -1,5 +1,5 @@
-//! Ids that were made by mixing a counter. The codec undoes the mixing and encodes the counter. Agents create trace and
-//! span ids this way.
+//! Ids that are mixed values of a counter ([`mix64`]): agents create trace and span ids in this way. The codec undoes the mixing
+//! and encodes the values of the counter.
 
 use tacho_model::{ValueType, mix64, unmix64};
 

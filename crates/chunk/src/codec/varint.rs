@@ -1,4 +1,4 @@
-//! Differences of one to ten bytes. This form has no fixed overhead, so it is the best form for few numbers.
+//! Differences of one to ten bytes, without fixed overhead: the best form for few numbers.
 
 use tacho_model::ValueType;
 

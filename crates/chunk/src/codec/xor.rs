@@ -1,8 +1,8 @@
 //! Codec for floats that share most bits with the previous float. Stores the differing bits, shifted right by the number
 //! of low bits that no number of the column uses.
 //!
-//! The idea is from Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022).
-//! Unlike in these two methods, the differing bits are a nested column, for which the best codec is chosen.
+//! The idea is from Gorilla (Pelkonen et al., VLDB 2015) and Chimp (Liakos, Papakonstantinopoulou, Kotidis, VLDB 2022). Unlike
+//! there, the differing bits are a nested column, for which the best codec is chosen.
 
 use tacho_model::ValueType;
 
@@ -12,8 +12,8 @@ use crate::bytes::Reader;
 
 pub(super) struct Xor;
 
-/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this. The floats are then probably
-/// integers or decimals, and encoding those takes less space.
+/// Bits per number. If an earlier estimate is at most this, the floats are probably integers or decimals, for which other codecs
+/// take less space. With `Effort::Fast`, this codec is then not tried.
 const PAYS_ABOVE: f64 = 6.0;
 
 /// Bits in which each word differs from the previous one. The first word is compared with 0.

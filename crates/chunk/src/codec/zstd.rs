@@ -8,9 +8,9 @@ use crate::{Compression, Effort, Error};
 
 pub(super) struct Zstd;
 
-/// Minimum number of values. Below it, a frame takes more than it saves.
+/// Minimum number of values. For fewer values, a frame takes more bytes than compression saves.
 const COUNT_MIN: usize = 16;
-/// Bits per number. At low effort, the codec is not tried if an earlier estimate is at most this.
+/// Bits per number. With `Effort::Fast`, the codec is not tried if an earlier estimate is at most this.
 const PAYS_ABOVE: f64 = 16.0;
 
 impl Codec for Zstd {

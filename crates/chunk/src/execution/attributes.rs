@@ -1,12 +1,12 @@
-//! How are attributes stored? Many segments have the same keys and forms of attributes, so these are stored once in a
-//! layout, without the values. A UUID takes 16 bytes instead of 36 characters.
+//! How are attributes stored? Many segments have attributes with the same calls, keys and forms. A [`Layout`] stores these once,
+//! without the values. A UUID is stored as 16 bytes instead of 36 characters.
 
 use std::fmt;
 use std::sync::Arc;
 
 use tacho_model::AttributeValue;
 
-/// The attributes of a segment without their values. Each has the call, the key, and the form of the value.
+/// The attributes of a segment without their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Layout(pub(super) Vec<Slot>);
 
@@ -31,8 +31,8 @@ impl Form {
     pub(super) const ALL: [Self; 3] = [Self::Text, Self::Integer, Self::Id];
 }
 
-/// Limit on keys with their own columns. Further keys share the last key's columns, so that hostile keys cannot cause
-/// many columns.
+/// Limit on keys with their own columns. Further keys share the columns of the last key, so that hostile keys cannot cause many
+/// columns.
 const KEY_COLUMNS_MAX: u32 = 1_024;
 
 impl Slot {
@@ -42,7 +42,6 @@ impl Slot {
     }
 }
 
-/// A value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeData {
     Text(Arc<str>),
@@ -60,7 +59,7 @@ impl AttributeData {
         }
     }
 
-    /// Converts a value; a text that is a UUID becomes [`Self::Id`].
+    /// A text that is a UUID becomes [`Self::Id`].
     pub fn new(value: &AttributeValue) -> Self {
         match value {
             AttributeValue::Integer(number) => Self::Integer(*number),
@@ -97,7 +96,6 @@ impl fmt::Display for AttributeData {
     }
 }
 
-/// An attribute of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttributeRef<'a> {
     /// Number of the call in its segment; see [`RowRef::call_number`](super::RowRef::call_number).
@@ -106,7 +104,7 @@ pub struct AttributeRef<'a> {
     pub value: &'a AttributeData,
 }
 
-/// The two halves of a UUID (RFC 9562) that is written in lower case with hyphens; `None` for any other text.
+/// The two halves of a UUID (RFC 9562) in lower case with hyphens; `None` for any other text.
 pub(crate) fn parse_id(text: &str) -> Option<[u64; 2]> {
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
     if text.len() != 36 {

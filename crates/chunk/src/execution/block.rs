@@ -33,12 +33,11 @@ pub struct ExecutionBlock {
     scratch: Scratch,
 }
 
-/// Buffers that `push` reuses.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
     outline: Outline,
     layout: Layout,
-    /// For each operation of the sender, the last push that looked it up, and its index in this block.
+    /// The last push that looked up each operation of the sender, and the operation's index in this block.
     operations: Vec<(u64, OperationIndex)>,
     pushes: u64,
 }
@@ -81,8 +80,7 @@ impl ExecutionBlock {
         Self::default()
     }
 
-    /// An empty block with capacity for the rows, times, ages and values of `filled`. This avoids repeated reallocation while
-    /// the block grows.
+    /// An empty block with capacity for the rows, times, ages and values of `filled`, which avoids reallocations.
     #[must_use]
     pub fn as_large_as(filled: &Self) -> Self {
         Self {
@@ -183,7 +181,7 @@ impl ExecutionBlock {
         self.shapes.try_intern(outline, |shape| shape.outline() == outline, make).ok()
     }
 
-    /// Looks up an operation of the sender. Each operation is looked up once per push.
+    /// Index of an operation of the sender in this block. Each operation is looked up once per push.
     fn intern_operation(
         &mut self,
         index: OperationIndex,
@@ -225,7 +223,6 @@ impl ExecutionBlock {
         position
     }
 
-    /// Number of segments.
     pub const fn len(&self) -> usize {
         self.rows.len()
     }
@@ -239,8 +236,7 @@ impl ExecutionBlock {
         self.calls
     }
 
-    /// Whether another segment could exceed a limit of the format. The store seals blocks much earlier, because of calls
-    /// and bytes.
+    /// Whether another segment could exceed a limit of the format. The store seals blocks much earlier.
     pub fn is_full(&self) -> bool {
         let keys = self.keys.items().len() + SEGMENT_ATTRIBUTES_MAX;
         let operations = self.operations.items().len() + SEGMENT_EVENTS_MAX + SEGMENT_CARRIED_MAX;
@@ -257,7 +253,7 @@ impl ExecutionBlock {
         records <= CHUNK_RECORDS_MAX && events <= CHUNK_EVENTS_MAX
     }
 
-    /// Estimated memory in use for rows, for columns, and for the contents of the tables, bytes.
+    /// Estimated used memory of rows, columns, and the contents of the tables, bytes.
     pub const fn bytes(&self) -> usize {
         self.heap_bytes
             + self.rows.len() * size_of::<Row>()
@@ -265,7 +261,7 @@ impl ExecutionBlock {
             + self.values.len() * size_of::<AttributeData>()
     }
 
-    /// Like [`Self::bytes`], with the memory that is allocated for rows and columns and not yet used.
+    /// Like [`Self::bytes`], including allocated and unused memory of rows and columns.
     pub const fn room_bytes(&self) -> usize {
         self.heap_bytes
             + self.rows.capacity() * size_of::<Row>()

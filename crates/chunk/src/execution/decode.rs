@@ -1,5 +1,4 @@
-//! How are columns decoded into a block? Counts, indexes, texts and times are all checked, so that every decoded block is
-//! valid.
+//! How are columns decoded into a block? Counts, indexes, texts and times are checked, so that every decoded block is valid.
 
 use std::sync::Arc;
 
@@ -82,13 +81,13 @@ fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Ta
     Ok(())
 }
 
-/// Sum of `counts`, checked against the limit of a chunk.
+/// Sum of `counts`, at most [`CHUNK_EVENTS_MAX`].
 pub(super) fn total(counts: impl IntoIterator<Item = usize>, what: &'static str) -> Result<usize, Error> {
     let sum = counts.into_iter().fold(0usize, usize::saturating_add);
     if sum > CHUNK_EVENTS_MAX { Err(Error::limit(what, sum, CHUNK_EVENTS_MAX)) } else { Ok(sum) }
 }
 
-/// Reads a column of counts. Each count and their sum must be within the limits of a chunk.
+/// Reads a column of counts, and returns the counts and their sum, which is at most [`CHUNK_EVENTS_MAX`].
 fn take_counts(columns: &mut Columns<'_>, role: Role, len: usize) -> Result<(Vec<usize>, usize), Error> {
     let counts = columns.indices(role, len, CHUNK_EVENTS_MAX)?;
     let counts: Vec<usize> = counts.into_iter().map(|count| count as usize).collect();
@@ -143,7 +142,7 @@ pub(super) fn take_layouts(
     Ok(())
 }
 
-/// Rows with their ids. The other fields are set later.
+/// Rows with their ids only.
 fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Error> {
     let count = tables.segments;
     let bases = columns.u64(Role::Base, count)?;
@@ -211,7 +210,7 @@ fn place(rows: &mut [Row], block: &ExecutionBlock) -> Result<Counts, Error> {
     let (mut deltas, mut ages, mut values) = (0usize, 0usize, 0usize);
     for row in rows.iter_mut() {
         (row.deltas_at, row.ages_at, row.values_at) = (deltas, ages, values);
-        // Missing indexes cannot occur, because they were checked against the tables when they were decoded.
+        // All indexes exist, because they were checked when they were decoded.
         let shape = block.shapes.get(row.shape);
         deltas = total([deltas, shape.map_or(0, |shape| shape.events().len())], "events")?;
         ages = total([ages, shape.map_or(0, |shape| shape.carried().len())], "carried calls")?;
@@ -247,7 +246,7 @@ fn take_times(
     Ok(times)
 }
 
-/// Values of one key in order, with one iterator per form.
+/// Values of one key in order, by form.
 #[derive(Default)]
 pub(super) struct KeyColumns {
     integers: std::vec::IntoIter<i64>,

@@ -1,4 +1,4 @@
-//! How is a block encoded? Its columns have the order of `docs/format/chunk.md`, in which `decode.rs` reads them.
+//! How is a block encoded? Its columns have the order of `docs/format/chunk.md`.
 
 use tacho_model::{EventKind, Kind, unmix64};
 
@@ -18,7 +18,7 @@ pub fn encode_executions(block: &ExecutionBlock) -> Vec<u8> {
     encode_executions_with(block, &Encoding::default())
 }
 
-/// Like [`encode_executions`], with an encoding other than the default.
+/// Like [`encode_executions`], with any encoding.
 ///
 /// # Panics
 /// Like [`encode_executions`].
@@ -90,8 +90,8 @@ fn put_layouts(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::LayoutForm, &column(slots(), |slot| slot.form as u64));
 }
 
-/// Writes trace and span ids. An agent derives both from one counter, so an id can often be stored as a small
-/// difference between its counter and the span base.
+/// An agent derives trace and span ids from one counter, so an id can often be stored as a small difference between its counter
+/// and the span base.
 fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let rows = || block.rows.iter();
     let bases = column(rows(), |row| row.base);
@@ -113,7 +113,7 @@ const fn low_word(wide: u128) -> u64 {
     wide as u64
 }
 
-/// Writes ids unchanged, or as counters relative to the span bases. Uses the more ordered form.
+/// Writes ids unchanged or as counters relative to the span bases, whichever form is more ordered.
 fn put_related(builder: &mut Builder<'_>, [as_is, from_base]: [Role; 2], ids: &[u64], bases: &[u64]) {
     let related: Vec<u64> =
         ids.iter().zip(bases).map(|(id, base)| unmix64(*id).wrapping_sub(*base)).collect();

@@ -21,7 +21,7 @@ impl<T> Default for Interner<T> {
     }
 }
 
-/// Tables are equal if their items are equal and in the same order. The hasher does not matter.
+/// Tables are equal if their items are equal and in the same order.
 impl<T: PartialEq> PartialEq for Interner<T> {
     fn eq(&self, other: &Self) -> bool {
         self.items == other.items
@@ -39,13 +39,12 @@ impl<T> Interner<T> {
 
     /// Memory of the tables, without the memory that the items refer to, bytes.
     pub(super) fn bytes(&self) -> usize {
-        // Size of an entry of the hash table and its control byte. At most seven of eight places are used.
+        // An entry of the hash table and its control byte. At most seven of eight places are used.
         let place = size_of::<(u64, u32)>() + 1;
         self.items.capacity() * size_of::<T>() + self.positions.capacity().div_ceil(7) * 8 * place
     }
 
-    /// Index of the item for which `same` is true. If it is missing, `make` creates it. `key` must have the same hash as the
-    /// item.
+    /// Index of the item for which `same` is true. `make` creates a missing item. `key` must have the same hash as the item.
     pub(super) fn intern<K: Hash + ?Sized>(
         &mut self,
         key: &K,
@@ -77,7 +76,8 @@ impl<T> Interner<T> {
         Ok(position)
     }
 
-    /// Appends an item even if an equal one exists, as decoders need. Lookups then find the first of the equal items.
+    /// Appends an item even if an equal item exists, because encoded indexes count both. Lookups find the first of the equal
+    /// items.
     pub(super) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
     where
         T: PartialEq,

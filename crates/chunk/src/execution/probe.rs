@@ -1,6 +1,5 @@
-//! Does a chunk have an attribute with an accepted value? Decodes the keys, the layouts, the layout of each segment, and the
-//! columns with values of the key, but no times, no trace or span ids, and no shapes. If the table of keys lacks the key,
-//! only this table is decoded.
+//! Does a chunk have an attribute with an accepted value? Decodes only the keys, the layouts, the layout of each segment, and the
+//! columns with values of the key. If the table of keys lacks the key, decodes only that table.
 
 use super::attributes::{AttributeData, Form, Layout, Slot};
 use super::block::ExecutionBlock;
@@ -18,7 +17,7 @@ pub(crate) fn has_value(
     let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
     columns.skip_to(Role::AttributeKey)?;
     let keys = columns.texts(Role::AttributeKey, tables.keys)?;
-    // Our encoder writes each key once; another encoder may repeat a key.
+    // This encoder writes each key once; another encoder may repeat a key.
     let is_key: Vec<bool> = keys.iter().map(|name| name == key.as_bytes()).collect();
     if !is_key.contains(&true) {
         return Ok(false);
@@ -45,7 +44,7 @@ fn has_in(
     total(layouts.iter().map(|layout| layout.0.len()), "attributes")?;
     let slots = || layouts.iter().flat_map(|layout| &layout.0);
     let is_wanted = |slot: &Slot| is_key.get(slot.key as usize) == Some(&true);
-    // For the columns of each key: the number of values in each form, and whether one of them has the wanted key.
+    // For the columns of each key: the number of values in each form, and whether one of the values has the wanted key.
     let mut counts: Vec<([usize; Form::ALL.len()], bool)> = vec![];
     for slot in slots() {
         if counts.len() <= slot.column() {
@@ -71,7 +70,6 @@ fn has_in(
     Ok(false)
 }
 
-/// Skips the columns of a key.
 fn skip(columns: &mut Columns<'_>, [texts, integers, ids]: [usize; Form::ALL.len()]) -> Result<(), Error> {
     let present = [integers > 0, texts > 0, ids > 0, ids > 0];
     present.into_iter().filter(|is_present| *is_present).try_for_each(|_| columns.skip())

@@ -1,6 +1,6 @@
-//! How is a segment stored in a block? As numbers of its own, and references to tables.
+//! How is a segment stored in a block? As its own numbers, and references to tables.
 //!
-//! This file and `block.rs` use each other. A block is a list of rows, and a row is read with the tables of its block.
+//! This file and `block.rs` use each other: a block is a list of rows, and a row is read with the tables of its block.
 
 use std::sync::Arc;
 
@@ -57,12 +57,12 @@ impl<'a> RowRef<'a> {
         &self.block.layouts.items()[self.row.layout as usize]
     }
 
-    /// For each event of the shape, the time since the previous event, ns.
+    /// For each event of the shape: the time since the previous event, ns.
     pub fn deltas(&self) -> &'a [u64] {
         &self.block.deltas[self.row.deltas_at..][..self.shape().events().len()]
     }
 
-    /// For each carried call of the shape, the time from its enter to [`Self::start`], ns.
+    /// For each carried call of the shape: the time from its enter to [`Self::start`], ns.
     pub fn ages(&self) -> &'a [u64] {
         &self.block.ages[self.row.ages_at..][..self.shape().carried().len()]
     }
@@ -135,7 +135,7 @@ impl RowRef<'_> {
         self.deltas().iter().fold(0, |sum: u64, delta| sum.saturating_add(*delta))
     }
 
-    /// Range from the first time, including ages of carried calls, to the last.
+    /// Range from the enter of the oldest carried call, or else the first event, to the last event.
     pub fn range(&self) -> TimeRange {
         let oldest = self.ages().iter().copied().max().unwrap_or(0);
         let (start, end) = (
@@ -145,7 +145,7 @@ impl RowRef<'_> {
         TimeRange::new(start, end)
     }
 
-    /// The row as a [`Segment`]. Its operations are indexes into those of the block.
+    /// The row as a [`Segment`]. Its operations are indexes into the operations of the block.
     pub fn to_segment(&self) -> Segment {
         let shape = self.shape();
         let carry = |((operation, call), age): (&(OperationIndex, u32), &u64)| Carried {
@@ -168,7 +168,7 @@ impl RowRef<'_> {
         }
     }
 
-    /// Makes two checks of [`Segment::check`]: times must not overflow, and the trace id must not be zero.
+    /// Two checks of [`Segment::check`]: times must not overflow, and the trace id must not be zero.
     pub(super) fn check(&self) -> Result<(), SegmentError> {
         let total = self.deltas().iter().try_fold(0u64, |sum, delta| sum.checked_add(*delta));
         let end =

@@ -1,12 +1,12 @@
-//! What are the calls and events of a segment without their times? A shape. It is computed once and used for all rows with
-//! this shape.
+//! What are the calls and events of a segment without their times? A shape, which is computed once for all segments with the same
+//! calls and events.
 
 use std::hash::{Hash, Hasher};
 
 use tacho_model::limits::{SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_MAX};
 use tacho_model::{EventKind, OperationIndex, SegmentError};
 
-/// Events and carried calls of a segment. Two shapes are equal if these are equal.
+/// Events and carried calls of a segment. They identify a shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Outline {
     /// Operation and number of each call that is already open at the start, outermost call first.
@@ -23,7 +23,6 @@ pub struct Shape {
     completed: usize,
 }
 
-/// One call of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub operation: OperationIndex,
@@ -97,12 +96,12 @@ impl Shape {
         &self.outline.events
     }
 
-    /// All calls: first the carried calls, then the others in the order of their enters. A caller precedes its callees.
+    /// First the carried calls, then the other calls in the order of their enters. A caller precedes its callees.
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
 
-    /// For each event, the index in [`Self::calls`] of the call that the event enters or exits.
+    /// The index in [`Self::calls`] of the call that each event enters or exits.
     pub fn event_calls(&self) -> &[u32] {
         &self.event_calls
     }

@@ -1,6 +1,5 @@
-//! Which times are similar? Times between the same two events, in whichever shapes these events occur. Such a pair of events is
-//! called a context. Contexts with times of similar size share a column. The numbers of a column are then similar, and numerous
-//! enough for entropy coding.
+//! Which times are similar? Times between the same two events, in any shape. Such a pair of events is called a context. Contexts
+//! with times of similar size share a column. Entropy coding suits such a column, because its numbers are similar and numerous.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use tacho_model::EventKind;
 
 use super::shape::Shape;
 
-/// Minimum number of values that justifies the tables of a column.
+/// A column with at least this number of times justifies the table that an entropy coder stores for each column.
 const GROUP_TIMES_MIN: usize = 1_024;
 /// Approximate maximum number of columns of times in a chunk. The format permits more (`CHUNK_TIME_GROUPS_MAX`).
 const GROUPS: usize = 64;
@@ -19,13 +18,11 @@ const BEGIN: u64 = u64::MAX;
 /// The context of each event of each shape.
 pub(super) struct Contexts {
     by_shape: Vec<Vec<u32>>,
-    /// Number of contexts.
     pub(super) len: usize,
 }
 
 impl Contexts {
-    /// Numbers contexts in the order of their first occurrence, from the first shape to the last. The decoder derives the same
-    /// numbers.
+    /// Numbers contexts in the order of their first occurrence, so that the decoder derives the same numbers.
     pub(super) fn new(shapes: &[Arc<Shape>]) -> Self {
         let mut numbers: HashMap<(u64, u64), u32> = HashMap::new();
         let mut of_shape = |shape: &Arc<Shape>| {
@@ -40,7 +37,6 @@ impl Contexts {
         Self { by_shape, len: numbers.len() }
     }
 
-    /// Contexts of the events of shape number `shape`.
     pub(super) fn of(&self, shape: usize) -> &[u32] {
         self.by_shape.get(shape).map_or(&[], Vec::as_slice)
     }
@@ -80,16 +76,16 @@ impl Size {
     }
 }
 
-/// The logarithm to base 2 of (time + 1), times 2^52. At most 0.09 * 2^52 too small. It is linear between powers of two,
-/// like the bits of a floating-point number (J. N. Mitchell, Computer multiplication and division using binary
-/// logarithms, IRE Transactions on Electronic Computers, 1962).
+/// The logarithm to base 2 of (time + 1), times 2^52; at most 0.09 * 2^52 too small. It is linear between powers of two
+/// (J. N. Mitchell, Computer multiplication and division using binary logarithms, IRE Transactions on Electronic Computers,
+/// 1962).
 #[expect(clippy::cast_precision_loss, reason = "only compared")]
 fn logarithm(time: u64) -> u64 {
     (time as f64 + 1.0).to_bits() - 1.0f64.to_bits()
 }
 
-/// Assigns each context to a group. Contexts are sorted by their mean. A new group starts when the current one has enough
-/// times, and at the first mean above 0. Returns the group of each context, and the number of groups.
+/// Assigns each context to a group. Contexts are sorted by the mean logarithm of their times. A new group starts when the current
+/// group has enough times, and at the first mean above 0. Returns the group of each context, and the number of groups.
 pub(super) fn group(sizes: &[Size]) -> (Vec<u64>, usize) {
     let total: usize = sizes.iter().map(|size| size.count).sum();
     let enough = GROUP_TIMES_MIN.max(total.div_ceil(GROUPS));
@@ -119,7 +115,7 @@ mod tests {
     use super::*;
     use crate::limits::CHUNK_TIME_GROUPS_MAX;
 
-    /// Checks the groups of contexts. Each context has `count` times of the given length.
+    /// Checks the groups of contexts. Context `n` has `count` times, each of `times[n]` ns.
     fn check(count: usize, times: &[u64], expected: &[u64]) {
         let size = |time: &u64| {
             let mut size = Size::default();

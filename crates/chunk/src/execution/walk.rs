@@ -1,4 +1,4 @@
-//! Which calls does a row hold, and how long did each take? One pass over the times of the row, for any call depth.
+//! Which calls does a row (a segment of a block) hold, and how long did each call take?
 
 use tacho_model::{EventKind, Timestamp};
 
@@ -8,15 +8,15 @@ use super::shape::Call;
 
 const HTTP_STATUS: &str = "http.status";
 
-/// A call as it is recorded in one row.
+/// A call in one row.
 pub struct Visit<'a> {
     pub call: &'a Call,
     /// Index of the call in the shape.
     pub position: usize,
     pub start: Timestamp,
-    /// Self time in this row, ns: the time during which the call was the innermost open one.
+    /// Self time in this row, ns: the time during which the call was the innermost open call.
     pub self_ns: u64,
-    /// `None` when the call is still open at the end of the row; a later part may hold its exit.
+    /// `None` when the call is still open at the end of the row; a later part of the segment may hold the exit.
     pub end: Option<Timestamp>,
 }
 
@@ -41,8 +41,8 @@ impl Walker {
         self.starts[position]
     }
 
-    /// Calls `visit` for each call of `row`: first for the ended calls in order of their exits, then for the open calls. The call
-    /// that is innermost at the start of the row has `gap_ns` more self time. Returns the time of the row's last event.
+    /// Calls `visit` for each call of `row`: first for the ended calls in order of their exits, then for the open calls. Adds
+    /// `gap_ns` to the self time of the call that is innermost at the start of the row. Returns the time of the row's last event.
     pub fn walk<'a>(&mut self, row: RowRef<'a>, gap_ns: u64, mut visit: impl FnMut(Visit<'a>)) -> Timestamp {
         let shape = row.shape();
         let calls = shape.calls();
@@ -82,14 +82,14 @@ impl Walker {
     }
 }
 
-/// Time between two parts of a segment, ns. It is self time of the innermost call that is open at the cut; otherwise the self
-/// time of a call that sleeps for minutes, without an event, would be too short.
+/// Time between two parts of a segment, ns. It is self time of the innermost call that is open between the parts. Without this
+/// time, the self time of a call that sleeps for minutes would be too short.
 pub fn part_gap(end: Timestamp, start: Timestamp) -> u64 {
     u64::try_from(start.wrapping_sub(end)).unwrap_or(0)
 }
 
 impl<'a> RowRef<'a> {
-    /// Statuses of the calls, as pairs of call number and status. Every HTTP probe records them.
+    /// Statuses of the calls, as pairs of call number and status.
     pub fn statuses(self) -> impl Iterator<Item = (u32, i64)> + use<'a> {
         self.attributes().filter(|attribute| &**attribute.key == HTTP_STATUS).filter_map(|attribute| {
             match attribute.value {
@@ -99,8 +99,8 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// Indexes in the shape of the calls that were refused: with a status from 400 to 499. The client is at fault, so such a call
-    /// has not failed (`docs/concepts.md`).
+    /// Indexes in the shape of the refused calls, which have a status from 400 to 499. Such a call has not failed, because the
+    /// client is at fault (`docs/concepts.md`).
     pub fn refused(self) -> impl Iterator<Item = usize> + use<'a> {
         self.statuses().filter(|(_, status)| (400..500).contains(status)).filter_map(move |(call, _)| {
             let carried = self.shape().carried();

@@ -1,6 +1,6 @@
 //! How do the columns of a group become one chunk?
 //!
-//! This file and `chunk.rs` use each other. This file writes the prefix with the constants that `chunk.rs` checks.
+//! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and
 //! `chunk.rs` reads columns with `read.rs`, which uses the flag bits defined here.
 
 use tacho_model::{Kind, Timestamp, ValueType};
@@ -17,7 +17,7 @@ use crate::times::regular_step;
 use crate::values::Values;
 use crate::{Encoding, Loss, verify};
 
-/// Bits in the flags of a column.
+/// Masks of two bits, and the position of the decimals, in the flags of a column.
 pub(super) const LOSSY: u8 = 1 << 2;
 pub(super) const UNIFORM: u8 = 1 << 3;
 pub(super) const DECIMALS_SHIFT: u8 = 4;
@@ -75,12 +75,24 @@ pub fn encode_group_by(
 }
 
 fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
-    assert!((1..=CHUNK_RECORDS_MAX).contains(&at.len()), "{} samples in one chunk", at.len());
+    assert!(
+        (1..=CHUNK_RECORDS_MAX).contains(&at.len()),
+        "a chunk must have 1 to {CHUNK_RECORDS_MAX} times, got {}",
+        at.len()
+    );
     assert!(at.is_sorted_by(|a, b| a < b), "times of a group must ascend strictly");
-    assert!((1..=GROUP_MEMBERS_MAX).contains(&columns.len()), "{} columns in one chunk", columns.len());
+    assert!(
+        (1..=GROUP_MEMBERS_MAX).contains(&columns.len()),
+        "a group must have 1 to {GROUP_MEMBERS_MAX} columns, got {}",
+        columns.len()
+    );
     assert!(columns.is_sorted_by(|a, b| a.member < b.member), "members of a group must ascend strictly");
     for column in columns {
-        assert!(usize::from(column.member) < GROUP_MEMBERS_MAX, "member {} of a group", column.member);
+        assert!(
+            usize::from(column.member) < GROUP_MEMBERS_MAX,
+            "a member must be below {GROUP_MEMBERS_MAX}, got {}",
+            column.member
+        );
         assert_eq!(
             column.values.len(),
             at.len(),
@@ -90,7 +102,6 @@ fn check(at: &[Timestamp], columns: &[GroupColumn<'_>]) {
     }
 }
 
-/// The parts encoded so far.
 #[derive(Default)]
 struct Fields {
     fields: Vec<u8>,

@@ -1,5 +1,5 @@
-//! How are the numbers of a header stored in few bytes? As integers. Floats are stored as decimal numbers, if that is exact:
-//! an integer and a number of decimals. The statistics of a column are stored as differences from its minimum.
+//! How are the numbers of a header stored in few bytes? A float is stored as an integer and a number of decimals, if that is
+//! exact. The statistics of a column are stored as differences from its minimum.
 
 use tacho_model::{Value, ValueType};
 
@@ -49,7 +49,8 @@ fn float(m: i128, decimals: u8, what: &'static str) -> Result<f64, Error> {
     quotient.ok_or_else(|| beyond(what, m))
 }
 
-/// The error for an integer `m` that a value cannot have. The message states its absolute value, at most the largest u64.
+/// The error for an integer `m` that no value of the type can have. The message has the absolute value of `m`, or `u64::MAX` if
+/// that is less.
 fn beyond(what: &'static str, m: i128) -> Error {
     Error::value(what, u64::try_from(m.unsigned_abs()).unwrap_or(u64::MAX))
 }
@@ -62,7 +63,6 @@ fn from_integer(m: i128, kind: ValueType, decimals: u8, what: &'static str) -> R
     })
 }
 
-/// Writes a single value.
 pub(super) fn put_value(out: &mut Vec<u8>, value: Value, decimals: u8) {
     match (value, to_integer(value, decimals)) {
         (Value::U64(v), _) => put_varint(out, v),
@@ -79,13 +79,12 @@ pub(super) fn take_value(reader: &mut Reader<'_>, kind: ValueType, decimals: u8)
     from_integer(take_integer(reader, kind)?, kind, decimals, "value")
 }
 
-/// The integer that represents a value.
 fn take_integer(reader: &mut Reader<'_>, kind: ValueType) -> Result<i128, Error> {
     let m = reader.varint("value")?;
     Ok(if kind == ValueType::U64 { m.into() } else { unzigzag(m).into() })
 }
 
-/// The sum of `stats` minus `count * min`, if the result is an exact integer.
+/// The sum of `stats` minus `count * min`, in units of `10^-decimals`. `None` if the result is negative or not an exact integer.
 fn sum_above_min(stats: &Stats, min: i128, decimals: u8) -> Option<u128> {
     let sum = match stats.sum {
         Sum::Integer(sum) => sum,

@@ -116,9 +116,9 @@ fn take_member(
     Ok(MemberInfo::new(member, value_type, stats, form, loss))
 }
 
-/// Selects the columns that are needed for the samples of some members in `range`. Returns their ranges in the whole
-/// body. The caller then reads a body with only the selected columns. So in the header, each selected column gets its
-/// position in this body, and each other column gets a position outside of any body.
+/// Selects the columns of times and values that the samples of the wanted members in `range` need. Returns the ranges of these
+/// columns in the whole body. The caller then reads a shorter body with only these columns. Therefore, `header` is changed: the
+/// selected columns get their positions in the shorter body, and all other columns a position outside of it.
 pub(crate) fn gather(
     header: &mut Header,
     range: TimeRange,
@@ -147,7 +147,6 @@ pub(crate) fn gather(
     parts
 }
 
-/// Decodes the times.
 pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
     let stored = match &header.times {
         None => return Err(Error::value("column of times", 0u8)),
@@ -171,7 +170,7 @@ pub(crate) fn times(header: &Header, body: &[u8]) -> Result<Times, Error> {
     Ok(Times::Explicit(words.into_iter().map(|offset| header.start.wrapping_add_unsigned(offset)).collect()))
 }
 
-/// Decodes the values of one member that are in `part`.
+/// Decodes the values of one member at the indexes `part`.
 pub(crate) fn values(
     header: &Header,
     info: &MemberInfo,

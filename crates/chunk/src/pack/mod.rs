@@ -1,8 +1,8 @@
-//! How are the samples of an open chunk kept in little memory, while samples are still appended?
+//! How are the samples of a series in the memtable kept in little memory, while samples are still appended?
 //!
-//! [`PackedSamples`] is append-only. It has blocks of exactly [`BLOCK`] samples, and a raw tail of at most [`BLOCK`] samples.
-//! When the tail is full and the next sample arrives, the tail is packed into a block. Samples keep their order of
-//! arrival, and unpacking restores them exactly.
+//! [`PackedSamples`] has blocks of exactly [`BLOCK`] samples, and a raw tail of at most [`BLOCK`] samples. When the tail is full
+//! and the next sample arrives, the tail is packed into a block. Samples keep their order of arrival, and unpacking restores them
+//! exactly.
 //!
 //! ```text
 //!  samples:   block | block | ..       tail: (time, word), (time, word) ..
@@ -10,11 +10,12 @@
 //!  a block:   i64 first | u8 unit | u8 width | zigzag low | BLOCK - 1 numbers of width bits                          times.rs
 //!             u8 form | u8 parameter | u8 width | zigzag first | zigzag low | BLOCK - 1 numbers of width bits        values.rs
 //! ```
-//! The numbers are differences between neighbours, minus the lowest difference of the block (frame of reference:
-//! Goldstein, Ramakrishnan, Shaft, ICDE 1998). In one form of values they are the bits in which neighbours differ. Packed
-//! samples exist only in memory, so they have no version and no format document.
+//! The numbers are differences between neighbours, minus the lowest difference of the block (frame of reference: Goldstein,
+//! Ramakrishnan, Shaft, ICDE 1998), or the bits in which neighbours differ. Packed samples exist only in memory, so they have
+//! no version and no format document.
 //!
-//! Path of one record. Before: the open chunk of the store pushes it. After: it is read here or sealed into a chunk.
+//! Path of one sample. Before: `store/src/memtable/samples.rs` pushes it. After: queries read it here, or a flush encodes it into
+//! a chunk.
 
 mod steps;
 mod times;
@@ -31,15 +32,14 @@ pub use steps::BLOCK;
 /// A series with one sample takes the size of this struct plus 16 bytes on the heap.
 #[derive(Clone, Debug)]
 pub struct PackedSamples {
-    /// Not empty after the first sample, so that the last sample is always available.
+    /// Never empty after the first sample, so the last sample is always available.
     tail: Vec<(Timestamp, u64)>,
-    /// Full blocks, one after the other.
     #[expect(
         clippy::box_collection,
         reason = "most series have no block, and this field is part of every series"
     )]
     blocks: Option<Box<Vec<u8>>>,
-    /// Number of blocks. It cannot be computed from the length of `blocks`, because blocks differ in length.
+    /// Number of blocks. Blocks differ in size, so the length of `blocks` does not show it.
     count: u32,
     ordered: bool,
 }
@@ -64,7 +64,7 @@ impl PackedSamples {
         grown
     }
 
-    /// Enlarges the tail, or packs it if it has its maximum length. Returns the number of bytes by which the memory grows.
+    /// Enlarges the tail, or packs it at its maximum length. Returns the number of bytes by which the memory grows.
     #[cold]
     fn make_room(&mut self) -> usize {
         let len = self.tail.len();
@@ -80,7 +80,7 @@ impl PackedSamples {
         }
         let out = self.blocks.get_or_insert_default();
         if out.capacity() - out.len() < BLOCK {
-            // Grows by a quarter instead of doubling, because most of the memtable's memory is here.
+            // Grows by a quarter instead of doubling, because blocks take most of the memtable's memory.
             out.reserve_exact((out.len() / 4).max(BLOCK));
         }
         times::put(out, &at);
@@ -98,7 +98,7 @@ impl PackedSamples {
         self.tail.is_empty()
     }
 
-    /// Whether no time is earlier than the previous one.
+    /// Whether no time is earlier than the previous time.
     pub const fn is_ordered(&self) -> bool {
         self.ordered
     }

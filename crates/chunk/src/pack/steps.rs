@@ -1,5 +1,5 @@
-//! How are differences between neighbours packed? As distances from the lowest difference, with a common width. Used by
-//! `times.rs` and `values.rs`.
+//! How are differences between neighbours packed? As distances from the lowest difference, with the bit width of the largest
+//! distance.
 
 use crate::Error;
 use crate::bits::{bytes_of, put_bits, take_bits, width_of};
@@ -8,12 +8,11 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 /// Samples per block. Larger blocks pack slightly better, but also enlarge the raw tail of an active series (2 KiB).
 pub const BLOCK: usize = 128;
 
-/// Differences between the neighbours of a block, mod 2^64.
+/// Differences between neighbouring numbers of a block, mod 2^64.
 pub(super) type Steps = [i64; BLOCK - 1];
-/// The numbers that a block packs: distances of the steps from the lowest one, or changed bits.
+/// The numbers that a block packs: distances of the steps from the lowest step, or the bits in which neighbours differ.
 pub(super) type Numbers = [u64; BLOCK - 1];
 
-/// Differences between the neighbours of a full block.
 pub(super) fn steps_of(numbers: impl IntoIterator<Item = i64>) -> Steps {
     let mut steps = [0; BLOCK - 1];
     let mut numbers = numbers.into_iter();
@@ -42,7 +41,6 @@ pub(super) const fn width_byte(width: u32) -> u8 {
     width.to_le_bytes()[0]
 }
 
-/// The packed form of steps.
 pub(super) struct PackedSteps<'a> {
     pub(super) width: u32,
     pub(super) low: i64,
@@ -63,8 +61,7 @@ impl<'a> PackedSteps<'a> {
         numbers
     }
 
-    /// Appends `finish(first)`. For each step, adds `step * unit` to the sum, which starts with `first`, and appends `finish`
-    /// of the sum.
+    /// Adds the steps, each multiplied by `unit`, to `first`. Appends `finish(first)` and, after each step, `finish` of the sum.
     pub(super) fn add_up<T>(&self, first: i64, unit: i64, out: &mut Vec<T>, finish: impl Fn(i64) -> T) {
         let low = self.low.wrapping_mul(unit);
         let mut number = first;

@@ -1,4 +1,4 @@
-//! How are blocks of times packed? Times may be in any order. Regular times take the least memory.
+//! How are blocks of times packed? Times may be in any order.
 
 use tacho_model::Timestamp;
 

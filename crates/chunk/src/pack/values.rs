@@ -1,4 +1,4 @@
-//! How are blocks of values packed? As words of 64 bits of any type. The contents of a block determine its form.
+//! How are blocks of values packed? The words of a block, of any type, determine its form.
 
 use super::steps::{BLOCK, Numbers, PackedSteps, Steps, put_steps, spread, steps_of, width_byte};
 use crate::Error;
@@ -6,7 +6,6 @@ use crate::bits::{put_bits, width_of};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 use crate::codec::{decimal, integer};
 
-/// The form of the words of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Steps between the words.

@@ -1,5 +1,4 @@
-//! How are samples aggregated to one value per time step? Used, for example, to chart a year of samples that were taken
-//! every second.
+//! How are samples aggregated to one value per time step?
 
 use tacho_model::{Timestamp, Value};
 
@@ -8,12 +7,12 @@ use crate::loss::{Aggregate, Aggregation, Loss, Tolerance};
 use crate::stats::{Sum, sum};
 use crate::values::{ValueColumn, Values};
 
-/// Returns one sample for each step that has samples, at the time of the last sample of the step. Also returns the loss.
-/// Steps are those of PromQL ranges: open at the start, closed at the end. Their ends are multiples of `step` ns since the
-/// Unix epoch.
+/// Returns the aggregated samples and the loss. Each step that has samples gets one sample, at the time of its last sample. As in
+/// PromQL, a step is open at the start and closed at the end. Steps end at multiples of `step` ns since the Unix epoch.
 ///
-/// Minimum, maximum, first and last have the type of the values. Sums have this type, too, unless one of them overflows;
-/// then all sums are f64, like averages. A count is u64. NaN is not counted, and is ignored if the step has other values.
+/// Minimum, maximum, first and last have the type of the values. Sums have this type too, unless the sum of a step overflows:
+/// then all sums are f64. Averages are f64, counts are u64. All functions ignore NaN. If a step has only NaN, its count is 0 and
+/// all other functions return NaN.
 ///
 /// # Errors
 /// If the step is not above 0, if there are not as many values as times, or if times are not strictly ascending.
@@ -94,7 +93,7 @@ fn mean(sum: f64, count: usize) -> f64 {
     sum / count as f64
 }
 
-/// Aggregates each row to one value. No row may be empty.
+/// Each row has the values of one step. No row may be empty.
 fn integers<'a, T: Copy + Ord + Default + Into<i128> + TryFrom<i128> + 'a>(
     rows: impl Iterator<Item = &'a [T]> + Clone,
     how: Aggregate,
@@ -129,7 +128,7 @@ mod tests {
 
     const AT: [i64; 6] = [-3, 1, 10, 11, 25, 30];
 
-    /// Aggregates to steps of 10 with every function. The times are the same for all.
+    /// Aggregates to steps of 10 with every function.
     fn check(values: Values<'_>) -> Vec<ValueColumn> {
         let one = |how| {
             let aggregation = Aggregation { step: 10, how };

@@ -1,19 +1,17 @@
-//! Is this series a counter? Rates are computed from differences of counters. An error that is small relative to the values
+//! Is this series a counter? Rates are computed from differences of counters, and an error that is small relative to the values
 //! may be as large as their difference.
 //!
-//! A slow counter is constant in most chunks, and a short part of a counter that often restarts looks like any other
-//! series. It is therefore not possible to prove that a series is a counter. But some series are provably gauges: their
-//! values fall many times, by steps of a similar size as their rises ([`Movement`]). The restart of a counter is different
-//! in one of two ways:
+//! No test proves that a series is a counter: a slow counter is constant in most chunks, and a short part of a counter that often
+//! restarts looks like any other series. But some series are provably gauges: their values fall many times, by amounts similar to
+//! their rises ([`Movement`]). The restart of a counter differs from such a fall in one of two ways:
 //!
-//! - The value after the restart is 0 or almost 0, at most half of a usual rise.
+//! - The value after the restart is 0 or almost 0, at most half of the usual rise (the mean of all rises).
 //! - The value after the restart is larger. Then the step down is larger than the steps up, because a restart undoes many
 //!   rises.
 //!
-//! In both cases, restarts are rare, because a counter that restarts at every eighth change would be useless.
+//! Restarts are also rare, because a counter that restarts at every eighth change would be useless.
 //!
-//! A series that falls rarely and by much, such as a heap, which falls at each garbage collection, remains undecided and is
-//! kept exact.
+//! A series that falls rarely and by much, such as a heap at each garbage collection, remains undecided and is kept exact.
 
 use crate::values::Values;
 
@@ -26,7 +24,7 @@ pub const DESCENTS_MIN: u64 = 64;
 const CHANGES_A_DESCENT: u64 = 8;
 /// Maximum size of a descent, in multiples of the usual rise.
 const DESCENT_RISES: f64 = 2.0;
-/// Maximum of the first value after a restart at 0, in multiples of the usual rise: the mean rise in half of an interval.
+/// Maximum of the first value after a restart at 0, in multiples of the usual rise: the rise in half of an interval.
 const RESTART_RISES: f64 = 0.5;
 
 /// Whether a series with this name is a counter by convention.
@@ -34,13 +32,13 @@ pub fn is_counter_name(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// How often the values of a series change and fall. The movements of several parts of a series can be added.
+/// How often the values of a series change and fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Movement {
-    /// Number of values that differ from the previous one.
+    /// Number of values that differ from the previous value.
     pub changes: u64,
-    /// Number of falls that are not restarts: at most twice as large as the usual rise, and not down to a value at which a
-    /// counter starts.
+    /// Number of falls that are not restarts: at most twice as large as the usual rise, and not to a value at which a counter
+    /// starts.
     pub descents: u64,
 }
 
@@ -79,7 +77,7 @@ fn movement(values: impl Iterator<Item = f64> + Clone, counts: impl Fn(usize) ->
     let (mut rises, mut risen) = (0.0, 0.0);
     for (_, before, value) in steps().filter(|(_, before, value)| value > before) {
         rises += 1.0;
-        // Halved, because differences of the largest numbers would overflow.
+        // Halved, because the difference of two large numbers can overflow.
         risen += value / 2.0 - before / 2.0;
     }
     let usual = risen / f64::max(rises, 1.0) * 2.0;

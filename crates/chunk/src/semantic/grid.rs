@@ -1,16 +1,16 @@
-//! Which decimal numbers are within the tolerance of each value? Methods choose from these numbers, so that their output
-//! is small with the codecs `decimal` and `lines`, and is stored exactly.
+//! Which decimal numbers are within the tolerance of each value? The methods `linear` and `wavelet` choose from these numbers.
+//! The codecs `decimal` and `lines` store the chosen numbers exactly and in few bytes.
 
 use super::allowed;
 use crate::codec::decimal;
 use crate::loss::Tolerance;
 
-/// Limit on integers. A larger integer might not be restored from a float and its power of ten.
+/// Limit on the absolute value of integers. The codecs might not get a larger integer back from its float and the exponent.
 const INTEGER_MAX: f64 = (1u64 << 50) as f64;
 /// Largest exponent that the codecs support.
 const EXPONENT_MAX: u8 = 15;
 
-/// Integers within the tolerance, both ends inclusive.
+/// The integers within the tolerance of a value, both ends inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) low: i64,
@@ -21,7 +21,6 @@ impl Interval {
     /// The interval for a value that is not finite. Such a value is kept and does not restrict the lines.
     const FREE: Self = Self { low: i64::MIN / 4, high: i64::MAX / 4 };
 
-    /// The intersection.
     pub(super) fn common(self, other: Self) -> Option<Self> {
         let common = Self { low: self.low.max(other.low), high: self.high.min(other.high) };
         (common.low <= common.high).then_some(common)
@@ -32,7 +31,7 @@ impl Interval {
     }
 }
 
-/// For each value, the integers for which `integer / 10^exponent` is within the tolerance.
+/// The integers of each value for which `integer / 10^exponent` is within the tolerance.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) exponent: u8,
@@ -43,8 +42,8 @@ fn power(exponent: u8) -> f64 {
     10f64.powi(exponent.into())
 }
 
-/// The exponents to try: the lowest one whose step is at most the smallest permitted change above 0, and the next `finer`
-/// exponents. Omits exponents with integers that exceed the limits.
+/// The exponents to try: the lowest exponent with `10^-exponent` at most the smallest permitted change above 0, and the next
+/// `finer` exponents. Omits an exponent if the integer of a value would not be below `INTEGER_MAX`.
 pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl Iterator<Item = u8> + use<> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let allowed = finite().map(|value| allowed(value, tolerance)).filter(|bound| *bound > 0.0);
@@ -58,7 +57,7 @@ pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl
 }
 
 impl Grid {
-    /// The grid of the numbers with `exponent` decimals. `None` if there is a value without such a number within its tolerance.
+    /// The grid of the numbers with `exponent` decimals. `None` if a value has no such number within its tolerance.
     pub(super) fn of(values: &[f64], tolerance: Tolerance, exponent: u8) -> Option<Self> {
         let interval = |value: &f64| {
             if value.is_finite() { interval(*value, tolerance, exponent) } else { Some(Interval::FREE) }
@@ -76,7 +75,7 @@ impl Grid {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "below 2^50 unless the bound is larger; then it saturates"
+    reason = "below 2^50 unless the bound is larger; then the cast saturates"
 )]
 fn interval(value: f64, tolerance: Tolerance, exponent: u8) -> Option<Interval> {
     let bound = allowed(value, tolerance);

@@ -1,5 +1,5 @@
-//! How are values changed so that they are on straight lines? A line takes only two numbers, however many values are on
-//! it.
+//! How are values changed so that they are on straight lines? A line of any length takes only two numbers: its length, and its
+//! slope or its start.
 
 use super::grid::{Grid, exponents};
 use super::trace::{Traced, meeting, parallel};
@@ -12,7 +12,7 @@ const FINER: u8 = 3;
 const LINE_BITS: f64 = 7.5;
 const FINER_BITS: f64 = std::f64::consts::LOG2_10;
 
-/// Columns within the tolerance that may be small: one with lines that meet, and one with level lines.
+/// Columns within the tolerance that may be small: a column with lines that meet, and a column with level lines.
 pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> {
     let grids =
         exponents(values, tolerance, FINER).filter_map(|exponent| Grid::of(values, tolerance, exponent));

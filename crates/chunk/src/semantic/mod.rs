@@ -1,10 +1,9 @@
-//! How can samples be changed to take less space? The change is off by default. Rules enable it for series by their
-//! labels, with a limit on the error.
+//! How can samples be changed to take less space? The change is off by default. Rules of the configuration enable it for the
+//! series that their matchers accept, with a limit on the error.
 //!
-//! The methods are pure functions from samples to samples. They replace numbers by others that the codecs of a chunk
-//! encode in fewer bytes. A reader decodes exactly the samples that were verified here. Each method is one file. A result
-//! is kept only if it is within the tolerance and takes fewer bytes than the unchanged numbers. An aggregation is always
-//! applied.
+//! The methods are pure functions from samples to samples, one method per file. They replace numbers by numbers that the codecs
+//! of a chunk encode in fewer bytes. A result is kept only if it is within the tolerance and takes fewer bytes than the unchanged
+//! numbers. A configured aggregation is always applied.
 //!
 //! Path of one sample. Before: `store` merges small chunks into a large one and applies the policy of the series. After:
 //! `encode_group`.
@@ -39,7 +38,7 @@ pub struct Semantic {
     pub time: u64,
     /// Limit on the change of a value.
     pub value: Option<Tolerance>,
-    /// Method for simplifying values, if they may be changed.
+    /// The method that changes values, if `value` permits this.
     pub method: Method,
     /// The aggregation to one value per time step, which is applied first.
     pub aggregation: Option<Aggregation>,
@@ -51,7 +50,7 @@ impl Default for Semantic {
     }
 }
 
-/// The reason why values are unchanged although a loss was permitted.
+/// Why values are unchanged although a loss was permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The series may be a counter, and differences of counters must stay exact.
@@ -60,18 +59,17 @@ pub enum Kept {
     NotSmaller,
 }
 
-/// Samples after lossy simplification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reduced {
-    /// Strictly ascending times. The first time is the first original time, or, with aggregation, the last original time in
-    /// the first step.
+    /// Strictly ascending times. The first is the first original time or, with aggregation, the last original time in the first
+    /// step.
     pub at: Vec<Timestamp>,
     pub values: ValueColumn,
     /// The loss of the values; `None` if they are lossless.
     pub loss: Option<Loss>,
-    /// Largest difference between a time and the original one, ns.
+    /// Largest difference between a time and the original time, ns.
     pub time_error_max: u64,
-    /// The reason why no method changed the values although `Semantic::value` permitted it.
+    /// Why no method changed the values although `Semantic::value` permitted it.
     pub kept: Option<Kept>,
 }
 
@@ -81,7 +79,6 @@ impl Semantic {
         self.time == 0 && self.value.is_none() && self.aggregation.is_none()
     }
 
-    /// Checks the settings.
     pub fn check(&self) -> Result<(), SemanticError> {
         match self.value {
             Some(Tolerance::Absolute(got) | Tolerance::Relative(got)) if !(got.is_finite() && got >= 0.0) => {
@@ -97,8 +94,8 @@ impl Semantic {
     }
 }
 
-/// Aggregates samples if that is requested, then changes times and values as permitted if that saves space. `life` is the
-/// known movement of the series. Values of a possible counter are only aggregated.
+/// Aggregates samples if requested, then changes times and values as permitted if that saves space. `life` is the known
+/// movement of the series. Values of a possible counter are only aggregated.
 ///
 /// # Errors
 /// If the settings are invalid, if there are not as many values as times, or if times are not strictly ascending.
@@ -137,9 +134,9 @@ pub fn apply(
     })
 }
 
-/// Changes the values at the indexes `exact` within the tolerance. The other values were changed before and stay
-/// unchanged now. Tries the requested method and rounding, and keeps the smaller column; its loss names the method of
-/// that column. Integers can only be rounded.
+/// Changes the values at the indexes `exact` within the tolerance. An earlier call changed the other values; they are not changed
+/// again. Tries the requested method and rounding, and keeps the smaller column with its method in the loss. Integers can only be
+/// rounded.
 pub fn simplify(
     values: Values<'_>,
     exact: &[Range<usize>],
@@ -187,12 +184,10 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
     columns
 }
 
-/// Minimum number of values in a part for which the encoded sizes of its forms are compared. Of a smaller part, the first form
-/// is taken.
+/// A part with at least this number of values gets the form with the smallest encoded size. A shorter part gets the first form.
 const PART_VALUES_MIN: usize = 16;
 
-/// The values, with each part in the smallest form that the method finds. Parts that the method cannot change stay
-/// unchanged. `None` if no part was changed.
+/// The values, with each part in the smallest form that the method finds. `None` if the method changes no part.
 fn patched(
     values: Values<'_>,
     parts: &[Range<usize>],
@@ -228,8 +223,8 @@ const fn allowed(value: f64, tolerance: Tolerance) -> f64 {
     }
 }
 
-/// Largest difference between `moved` and `values`, absolute or relative like `tolerance`. `None` if it exceeds the
-/// tolerance, or if a value that is not finite differs in any bit.
+/// Largest difference between `moved` and `values`, absolute or relative like `tolerance`. `None` if it exceeds the tolerance, if
+/// a value that is not finite differs in any bit, or if types or lengths differ.
 #[expect(clippy::cast_precision_loss, reason = "a difference above 2^53 is rounded; it is then compared")]
 fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Option<f64> {
     let mut largest = 0.0f64;
@@ -258,7 +253,6 @@ fn error_max(values: Values<'_>, moved: Values<'_>, tolerance: Tolerance) -> Opt
     fits.then_some(largest)
 }
 
-/// Encoded size of a column of these values.
 fn encoded_bytes(values: Values<'_>) -> usize {
     column_bytes(&values.words(), values.value_type())
 }

@@ -1,4 +1,4 @@
-//! How are values rounded to fewer digits? Rounding removes noise. Integers stay integers.
+//! How are values rounded to fewer digits? Integers stay integers.
 
 use super::{allowed, grid};
 use crate::loss::Tolerance;
@@ -24,7 +24,7 @@ pub(super) fn candidates(values: Values<'_>, tolerance: Tolerance) -> impl Itera
 }
 
 /// Rounds to multiples of a decimal number that is at most twice the bound. Tries the largest such number with the fewest
-/// decimals, and the largest one with one decimal more.
+/// decimals, and the largest number with one more decimal.
 fn decimal(values: &[f64], bound: f64) -> Vec<Vec<f64>> {
     let round = |exponent: u8| {
         let power = 10f64.powi(exponent.into());
@@ -53,8 +53,7 @@ fn binary(values: &[f64], share: f64) -> Vec<f64> {
 }
 
 /// Rounds to a multiple of the largest number that keeps the tolerance: twice the bound plus 1. With a relative tolerance,
-/// rounds to a multiple of the largest power of two up to this number, so that values of similar size are rounded to
-/// multiples of the same number.
+/// rounds to a multiple of the largest power of two up to that number, so that values of similar size share a divisor.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

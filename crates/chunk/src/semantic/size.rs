@@ -1,4 +1,4 @@
-//! How many bytes does a column take? Simplified columns are kept only if they take fewer bytes.
+//! How many bytes does a column take?
 
 use tacho_model::ValueType;
 

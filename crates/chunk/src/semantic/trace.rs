@@ -1,5 +1,4 @@
-//! Which integers, one per interval, are on few straight lines? The lines either meet at their ends or are
-//! parallel. One pass finds the lines of each form.
+//! Which integers, one per interval, are on few straight lines? The lines either meet at their ends or are parallel.
 
 use super::grid::Interval;
 
@@ -7,13 +6,12 @@ use super::grid::Interval;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Traced {
     pub(super) integers: Vec<i64>,
-    /// Number of straight lines.
     pub(super) lines: usize,
 }
 
-/// Lines that meet. Each line starts at the end of the previous one. It ends when no integer slope reaches both its
-/// intervals and the next one (the swing filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise Linear
-/// Approximation of Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`. No slope is
+/// Lines that meet. Each line starts at the end of the previous line, and ends when no integer slope reaches both its
+/// intervals and the next interval (the swing filter of Elmeleegy, Elmagarmid, Cecchet, Aref, Zwaenepoel, "Online Piece-wise
+/// Linear Approximation of Numerical Streams with Precision Guarantees", VLDB 2009). The first integer is `first`. No slope is
 /// below `slope_min`.
 ///
 /// `None` if an interval cannot be reached, because its upper end is less than `slope_min` above the end of the previous
@@ -73,10 +71,10 @@ impl Line {
     }
 }
 
-/// Parallel lines that do not meet. The height of a line is its integer at index 0. A line is extended while there are
-/// heights with which it passes through all its intervals, and is drawn with the middle one of these heights (Lazaridis and
-/// Mehrotra, "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope 0). The first integer of
-/// a line exceeds the last integer of the previous line by at least `rise_min`.
+/// Parallel lines. The height of a line is the integer that the line, extended to index 0, has there. A line grows while at least
+/// one height leads it through all its intervals. It is drawn with the middle of these heights (Lazaridis and Mehrotra,
+/// "Capturing Sensor-Generated Time Series with Quality Guarantees", ICDE 2003, for slope 0). The first integer of a line exceeds
+/// the last integer of the previous line by at least `rise_min`.
 ///
 /// `None` if an interval is too low for `rise_min`, or if a height overflows `i64`.
 pub(super) fn parallel(intervals: &[Interval], slope: i64, rise_min: i64) -> Option<Traced> {

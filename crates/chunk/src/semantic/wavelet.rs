@@ -10,8 +10,7 @@ const HALVINGS: usize = 20;
 /// Number of finer grids that are tried, each with one decimal more.
 const FINER: u8 = 1;
 
-/// For each grid, the column that results from the largest threshold with which every value stays
-/// within its tolerance.
+/// The column that results from the largest threshold with which every value stays within its tolerance, for each grid.
 pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> {
     let best = |exponent: u8| {
         let grid = Grid::of(values, tolerance, exponent)?;
@@ -21,8 +20,8 @@ pub(super) fn candidates(values: &[f64], tolerance: Tolerance) -> Vec<Vec<f64>> 
     exponents(values, tolerance, FINER).filter_map(best).collect()
 }
 
-/// The values, extended to a power of two. A value that is not finite is replaced by the previous finite value, or by the
-/// first finite value if there is no previous one.
+/// The values, extended with the last value to a power of two. A value that is not finite is replaced by the previous finite
+/// value, or by the first finite value if there is no previous one.
 fn filled(values: &[f64]) -> Vec<f64> {
     let mut last = values.iter().copied().find(|value| value.is_finite()).unwrap_or_default();
     let carry = |value: &f64| {
@@ -34,8 +33,7 @@ fn filled(values: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The overall mean, followed by half the difference between the means of the two halves, of the quarters, and so on
-/// down to neighbours.
+/// The overall mean, then half the difference between the means of both halves, of the quarters, and so on to neighbours.
 fn differences(values: &[f64]) -> Vec<Vec<f64>> {
     let mut levels = vec![];
     let mut means = values.to_vec();

@@ -1,18 +1,19 @@
-//! Which bucket counts a duration, and for which duration does a bucket stand?
+//! Which bucket counts a duration, and which duration represents a bucket?
 //!
 //! The buckets are those of a DDSketch (Masson, Rim, Lee, "DDSketch: A Fast and Fully-Mergeable Quantile Sketch with
 //! Relative-Error Guarantees", PVLDB 12(12), 2019) for whole numbers. Each bucket is as wide as the relative error of 1 %
-//! permits, so the ratio of the starts of two buckets tends to 1.0202. All bounds are computed with integers, so all machines
-//! have the same buckets.
+//! permits, so the ratio of successive starts tends to 1.0202. All bounds are computed with integers, so all machines have the
+//! same buckets.
 
 use std::sync::LazyLock;
 
-/// Largest relative difference between a duration and the duration for which its bucket stands, per cent.
+/// Largest relative difference between a duration and the duration that represents its bucket, per cent.
 const ERROR_PERCENT: u64 = 1;
-/// The same as a fraction.
+/// `ERROR_PERCENT` as a fraction.
 pub const SKETCH_ERROR: f64 = 0.01;
 
-/// Binary logarithm of the number of parts into which each power of two is divided for the search of a bucket.
+/// Binary logarithm of the number of parts into which the numbers from a power of two to the next are divided. The search of a
+/// bucket starts with the part of the duration.
 const PART_BITS: u32 = 6;
 
 static BUCKETS: LazyLock<Buckets> = LazyLock::new(Buckets::new);
@@ -20,15 +21,15 @@ static BUCKETS: LazyLock<Buckets> = LazyLock::new(Buckets::new);
 struct Buckets {
     /// First duration of each bucket, ascending.
     starts: Vec<u64>,
-    /// For each part of each power of two, the bucket of its first number.
+    /// The bucket of the first number of each part, for each power of two ([`PART_BITS`]).
     guesses: Vec<u16>,
 }
 
-/// Last number of the bucket that begins at `start`. A bucket of `d + 1` numbers stands for `start + d / 2`.
+/// Last number of the bucket that begins at `start`. `start + d / 2` represents a bucket of `d + 1` numbers.
 fn last(start: u64) -> u64 {
     let per_cent = 100 / ERROR_PERCENT;
     let half = start / per_cent;
-    // One number more is possible if its difference is at most 1 % of it.
+    // One more number fits if it differs from the representing duration by at most 1 % of itself.
     let is_odd =
         half < u64::MAX / per_cent - 1 && per_cent * (half + 1) <= start.saturating_add(2 * half + 1);
     start.saturating_add(2 * half + u64::from(is_odd))
@@ -42,7 +43,7 @@ impl Buckets {
         }
         let part = |number: u64| {
             let (power, part) = (number >> PART_BITS, number & ((1 << PART_BITS) - 1));
-            // Of powers with fewer numbers than parts, the guesses are not used.
+            // The guesses of powers with fewer numbers than parts are not used.
             let shift = power.saturating_sub(PART_BITS.into());
             let first = (1u64.checked_shl(u32::try_from(power).unwrap_or(0)).unwrap_or(0)) + (part << shift);
             u16::try_from(starts.partition_point(|start| *start <= first) - 1).unwrap_or(u16::MAX)
@@ -60,7 +61,7 @@ impl Buckets {
         let part = (duration >> (power - PART_BITS)) & ((1 << PART_BITS) - 1);
         let place = usize::try_from(u64::from(power) << PART_BITS | part).unwrap_or(usize::MAX);
         let mut bucket = self.guesses.get(place).copied().unwrap_or(0);
-        // A part is at most 1.6 % long, so it begins in the same bucket or in one of the two before.
+        // A part is at most 1.6 % long, so it begins in the bucket of the duration or in one of the two previous buckets.
         while self.starts.get(usize::from(bucket) + 1).is_some_and(|start| *start <= duration) {
             bucket += 1;
         }
@@ -68,23 +69,21 @@ impl Buckets {
     }
 }
 
-/// The bucket of a duration.
 pub fn bucket_of(duration_ns: u64) -> u16 {
     BUCKETS.of(duration_ns)
 }
 
-/// The duration for which a bucket stands. It differs by at most 1 % from each duration of the bucket.
+/// The duration that represents a bucket. It differs by at most 1 % from each duration of the bucket.
 pub fn bucket_value(bucket: u16) -> u64 {
     let (first, last) = bucket_range(bucket);
     first + (last - first) / 2
 }
 
-/// First and last duration of a bucket. Of a bucket that does not exist, the longest duration.
+/// First and last duration of a bucket. `u64::MAX` for a bucket that does not exist.
 pub fn bucket_range(bucket: u16) -> (u64, u64) {
     BUCKETS.starts.get(usize::from(bucket)).map_or((u64::MAX, u64::MAX), |start| (*start, last(*start)))
 }
 
-/// Number of buckets.
 pub fn bucket_count() -> usize {
     BUCKETS.starts.len()
 }
@@ -124,7 +123,10 @@ mod tests {
         let (first, last) = bucket_range(bucket);
         assert!((first..=last).contains(&duration), "{duration} is not in bucket {bucket}");
         let off = bucket_value(bucket).abs_diff(duration);
-        assert!(u128::from(off) * 100 <= u128::from(duration), "{duration} is {off} off");
+        assert!(
+            u128::from(off) * 100 <= u128::from(duration),
+            "the value of bucket {bucket} differs by {off} from {duration}"
+        );
     }
 
     #[test]

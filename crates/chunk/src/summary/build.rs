@@ -1,6 +1,6 @@
-//! Which figures does the summary of a block have? One walk over all rows writes one number for each fact about a call: its
-//! cell and the bucket of its duration, its cell and its minute. Sorted, these numbers are the counts. So the memory is bounded
-//! by the calls.
+//! Which figures does the summary of a block have? One walk over all rows writes one number for each fact about a call, such as
+//! its cell and the bucket of its duration, or its cell and its minute. The numbers are then sorted. The length of each run of
+//! equal numbers is a count. The memory is proportional to the number of calls.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,18 @@ use super::{
 use crate::execution::{ExecutionBlock, RowRef, Visit, Walker, part_gap};
 use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
 
-/// A block with fewer calls has no summary: it is read almost as fast as a summary.
+/// A block with fewer calls has no summary, because its calls are read almost as fast as a summary.
 const CALLS_MIN: usize = 256;
-/// Wanted mean number of calls per point. Shorter slots would take many bytes per call.
+/// Minimum mean number of calls per point, except with the longest slots. Fewer calls per point take many bytes per call.
 const CALLS_PER_POINT: usize = 6;
 
 const MINUTE_NS: i64 = SLOTS_S[0] * SECOND_NS;
-/// Bits of a bucket in a number.
 const BUCKET_BITS: u32 = 16;
 const CLASS_BITS: u32 = 2;
-/// Bits of a cell and of a flag in a number. The minutes of all of time take 29 more bits.
+/// Bits of a cell and the flag of a failed call. The minutes in the range of timestamps take 29 more bits.
 const CELL_BITS: u32 = 24;
 
-/// The summary of a block. `None` if the block has few calls, or more operations, points or loose parts than a summary may have.
+/// The summary of a block. `None` if the block has fewer than `CALLS_MIN` calls, or if a limit `SUMMARY_*_MAX` is exceeded.
 pub(crate) fn summary(block: &ExecutionBlock) -> Option<CallSummary> {
     if block.calls() < CALLS_MIN { None } else { summary_of_slots(block, None) }
 }
@@ -55,23 +54,24 @@ struct Totals {
 struct Gathered<'a> {
     block: &'a ExecutionBlock,
     walker: Walker,
-    /// Two for each operation: calls with a caller, calls without one.
+    /// Two for each operation: calls with a caller, calls without a caller.
     totals: Vec<Totals>,
     /// The minute of the first time of the block.
     first: i64,
-    /// Cell and bucket of each call.
+    /// Cell and bucket of each completed call.
     durations: Vec<u64>,
-    /// Minute, cell and outcome of each call.
+    /// Minute of the enter, cell and outcome of each completed call.
     minutes: Vec<u64>,
-    /// Minute, class and bucket of each call that may be a request.
+    /// Minute of the enter, class and bucket of each completed call that may be a request.
     requests: Vec<u64>,
-    /// Parts that wait for the next part, and those that wait for the previous one.
+    /// Parts whose next part is missing so far, with the time of their last event.
     ends: HashMap<PartKey, Timestamp>,
-    /// Cell of the innermost carried call, and the time of the first event.
+    /// Missing parts whose next part was found, with the cell of the next part's innermost carried call and the time of its first
+    /// event.
     starts: HashMap<PartKey, (u64, Timestamp)>,
 }
 
-/// A number of two parts. The lower one has this many bits.
+/// A number of two parts. The lower part has `bits` bits.
 const fn joined(high: u64, low: u64, bits: u32) -> u64 {
     high << bits | low
 }
@@ -160,7 +160,6 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// `slot_s` is the length of a slot; `None` chooses it.
     fn finish(mut self, slot_s: Option<i64>) -> Option<CallSummary> {
         if self.ends.len() + self.starts.len() > SUMMARY_LOOSE_MAX {
             return None;
@@ -190,7 +189,7 @@ impl<'a> Gathered<'a> {
         Some(CallSummary { operations, slot_s, cells, points, requests, loose: self.loose() })
     }
 
-    /// The cells that have figures. `numbers` gets the number of each.
+    /// The cells that have figures. Writes the index of each in the result to `numbers`.
     fn cells(&self, numbers: &mut [Option<u32>]) -> Vec<Cell> {
         let mut cells: Vec<Cell> = vec![];
         let mut counts = counted(&self.durations).peekable();
@@ -277,12 +276,12 @@ fn bucket(key: u64) -> u16 {
     u16::try_from(split(key, BUCKET_BITS).1).unwrap_or(u16::MAX)
 }
 
-/// The different numbers of a sorted list, each with the number of times that it occurs.
+/// The distinct numbers of a sorted list, each with its number of occurrences.
 fn counted(sorted: &[u64]) -> impl Iterator<Item = (u64, u64)> {
     sorted.chunk_by(|a, b| a == b).filter_map(|same| Some((*same.first()?, same.len() as u64)))
 }
 
-/// Adds a point after or to the last one.
+/// Appends a point, or adds its counts to the last point if slot and cell are equal.
 fn add_point(points: &mut Vec<Point>, point: Point) {
     match points.last_mut().filter(|last| (last.slot, last.cell) == (point.slot, point.cell)) {
         Some(last) => {

@@ -1,5 +1,8 @@
 //! How is a summary stored, and how is it read from untrusted bytes? As columns of numbers, each with its codec and its length
 //! (`docs/format/chunk.md`, *Version 4*).
+//!
+//! This file and `header.rs` use each other: the header has the sizes of the summary, and a summary is valid only
+//! if it agrees with the header.
 
 use std::sync::Arc;
 
@@ -16,10 +19,9 @@ use crate::header::Header;
 use crate::limits::{CHUNK_EVENTS_MAX, SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
 use crate::{Encoding, Error, ExecutionBlock};
 
-/// Version of the bytes of a summary.
 const VERSION: u8 = 1;
 
-/// Size and checksum of the summary, as stored in the header.
+/// The description of the summary in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryInfo {
     /// 0: the chunk has no summary.
@@ -29,7 +31,7 @@ pub struct SummaryInfo {
 }
 
 impl SummaryInfo {
-    /// Describes a summary. `operations` are the bytes of the columns with the operations.
+    /// `operations` are the bytes of the columns with the operations.
     pub(crate) fn of(summary: &[u8], operations: &[u8]) -> Self {
         if summary.is_empty() {
             return Self::default();
@@ -47,7 +49,7 @@ impl SummaryInfo {
         Ok(Self { bytes, checksum: u32::from_le_bytes(reader.array("checksum of the summary")?) })
     }
 
-    /// Compares the checksum with that of the summary and the columns with the operations.
+    /// `bytes` contains the summary and the columns with the operations.
     pub(crate) fn verify(&self, bytes: &[u8]) -> Result<(), Error> {
         let got = crc32c::crc32c(bytes);
         if got == self.checksum {
@@ -57,7 +59,6 @@ impl SummaryInfo {
     }
 }
 
-/// Number of parts of each list of a summary.
 struct Counts {
     cells: usize,
     points: usize,
@@ -66,7 +67,6 @@ struct Counts {
     loose: usize,
 }
 
-/// Writes columns.
 struct Writer<'a> {
     encoding: &'a Encoding,
     out: Vec<u8>,
@@ -118,7 +118,7 @@ pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
     writer.out
 }
 
-/// The first bucket, and the difference of each other one from the previous one.
+/// The first bucket, and the difference of each other bucket from the previous bucket.
 fn gaps(buckets: &[(u16, u64)]) -> impl Iterator<Item = u64> {
     let mut before = 0;
     buckets.iter().map(move |(bucket, _)| u64::from(bucket - std::mem::replace(&mut before, *bucket)))
@@ -157,7 +157,7 @@ impl Taker<'_> {
         codec::decode(tag, bytes, count, ValueType::U64, 0).map_err(wrong)
     }
 
-    /// Numbers of at most `max`.
+    /// Reads a column of numbers. Each must be at most `max`.
     fn within(&mut self, what: &'static str, count: usize, max: u64) -> Result<Vec<u64>, Error> {
         let words = self.column(what, count)?;
         match words.iter().find(|word| **word > max) {
@@ -166,7 +166,7 @@ impl Taker<'_> {
         }
     }
 
-    /// Indexes into a list of `of` items.
+    /// Reads a column of indexes into a list of `of` items.
     fn indexes(&mut self, what: &'static str, count: usize, of: usize) -> Result<Vec<u64>, Error> {
         let words = self.column(what, count)?;
         match words.iter().find(|word| **word >= of as u64) {
@@ -273,7 +273,6 @@ fn take_requests(taker: &mut Taker<'_>, count: usize, first: i64) -> Result<Vec<
     places.into_iter().map(requests).collect()
 }
 
-/// Fills the lists of buckets.
 fn take_buckets(taker: &mut Taker<'_>, count: usize, lists: Vec<&mut Buckets>) -> Result<(), Error> {
     let lengths = taker.within("number of buckets", lists.len(), count as u64)?;
     let gaps = taker.within("bucket", count, bucket_count() as u64 - 1)?;
@@ -317,7 +316,8 @@ fn take_loose(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<
     Ok(keys.zip(edges.into_iter().zip(times)).map(loose).collect())
 }
 
-/// Checks that the counts of a cell, of its buckets and of its points agree, and that no part has more than the whole.
+/// Checks that the counts of each cell, of its buckets and of its points agree. Checks upper limits of errors, shortest
+/// durations, requests and refused calls.
 fn check_counts(cells: &[Cell], points: &[Point], requests: &[RequestSlot]) -> Result<(), Error> {
     let mut of_points = vec![(0u64, 0u64); cells.len()];
     for point in points {
@@ -342,7 +342,8 @@ fn check_counts(cells: &[Cell], points: &[Point], requests: &[RequestSlot]) -> R
         sum("count of a bucket", buckets.map(|(_, count)| *count))?,
         calls,
     )?;
-    // A call may be refused and not end in the chunk, but its status is an attribute in the chunk.
+    // A refused call may end in another chunk, so the number of calls is no limit. Its status is an attribute of this chunk. A
+    // chunk has at most `CHUNK_EVENTS_MAX` attributes.
     let refused = sum("refused calls", cells.iter().map(|cell| cell.refused))?;
     at_most("refused calls", refused, CHUNK_EVENTS_MAX as u64)
 }
@@ -377,7 +378,8 @@ fn stated(what: &'static str, stated: u64, found: u64) -> Result<(), Error> {
 /// Compares a summary with the calls of its chunk.
 pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(), Error> {
     let found = summary_of_slots(block, Some(summary.slot_s));
-    let found = found.ok_or(Error::SummaryDiffers { what: "existence" })?;
+    let found =
+        found.ok_or(Error::SummaryDiffers { what: "numbers of cells, points, buckets or loose parts" })?;
     let differs = [
         ("operations", summary.operations != found.operations),
         ("cells", summary.cells != found.cells),
@@ -428,7 +430,7 @@ mod tests {
         }
     }
 
-    /// The error for a summary that was changed, decoded with this number of operations. Empty if there is none.
+    /// Changes a summary and decodes it with this number of operations. Returns the error, or an empty text.
     fn refused(operations_count: usize, change: impl Fn(&mut CallSummary)) -> String {
         let mut summary = two_calls();
         change(&mut summary);
@@ -464,7 +466,7 @@ mod tests {
     #[test]
     fn sums_above_the_largest_number_are_refused() {
         let above = |what: &str| format!("the sum of {what} in the summary is above 2^64 - 1");
-        // With saturating sums, each of these would agree.
+        // Saturating sums of these figures would agree.
         let most = |summary: &mut CallSummary| {
             summary.cells[0].count = u64::MAX;
             summary.points[0].count = u64::MAX;

@@ -7,8 +7,9 @@
 //!   build.rs    a block -> its summary
 //!   bytes.rs    a summary -> bytes, and back
 //! ```
-//! A summary has all facts that need no other chunk. Parts of a segment whose other part is in another chunk are listed, so
-//! that a reader can join them. The time of a recorded server during a call of an HTTP client is not known.
+//! A summary is computed from one chunk. It lists the parts of segments whose previous or next part is in another chunk, so that
+//! a reader can join them. The self time of a call of an HTTP client includes the time of the server, even if the server is
+//! recorded.
 
 mod buckets;
 mod build;
@@ -29,7 +30,7 @@ pub use bytes::SummaryInfo;
 pub(crate) use bytes::{check, check_header, decode, encode};
 
 const SECOND_NS: i64 = 1_000_000_000;
-/// Possible lengths of a slot, seconds. Each one divides the next one. The encoder uses the first one with enough calls per
+/// Possible lengths of a slot, seconds. Each length divides the next. The encoder uses the first length with enough calls per
 /// point.
 const SLOTS_S: [i64; 4] = [60, 300, 900, SLOT_MAX_S];
 const SLOT_MAX_S: i64 = 3_600;
@@ -43,7 +44,7 @@ pub struct CallSummary {
     pub operations: Arc<[Operation]>,
     /// Length of a slot, seconds. Slot `n` begins at second `n * slot_s` of the Unix epoch.
     pub slot_s: i64,
-    /// Ascending by operation, then calls with a caller before calls without one.
+    /// Ascending by operation. Calls with a caller are before calls without a caller.
     pub cells: Vec<Cell>,
     /// Ascending by slot and cell.
     pub points: Vec<Point>,
@@ -65,7 +66,7 @@ pub struct Cell {
     pub errors: u64,
     /// Calls with a status from 400 to 499.
     pub refused: u64,
-    /// Sum of the durations. At most `u64::MAX`, as `self_ns`.
+    /// Sum of the durations. Saturates at `u64::MAX`, like `self_ns`.
     pub total_ns: u64,
     pub self_ns: u64,
     /// Shortest and longest duration; 0 without completed calls.
@@ -124,7 +125,7 @@ impl RequestClass {
     }
 }
 
-/// A part of a segment.
+/// Identifies a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartKey {
     pub trace: TraceId,
@@ -132,10 +133,10 @@ pub struct PartKey {
     pub part: u32,
 }
 
-/// A part whose previous or next part is not in the chunk. The time between the two is self time of the innermost call.
+/// A part whose previous or next part is not in the chunk. The time between the two parts is self time of the innermost call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoosePart {
-    /// The earlier part.
+    /// The earlier of the two parts. With [`Edge::Start`], it is not in the chunk.
     pub key: PartKey,
     pub edge: Edge,
 }
@@ -144,18 +145,18 @@ pub struct LoosePart {
 pub enum Edge {
     /// The time of the last event of the earlier part.
     End(Timestamp),
-    /// Of the later part: its innermost carried call's operation, and the time of its first event.
+    /// The operation of the later part's innermost carried call, and the time of the later part's first event.
     Start(u32, Timestamp),
 }
 
 impl CallSummary {
-    /// The summary of a block, also of a small one, of which the encoder writes none. `None` if the block has more operations,
-    /// points or loose parts than a summary may have.
+    /// The summary of a block, even of a small block, for which the encoder writes no summary. `None` if a limit `SUMMARY_*_MAX`
+    /// is exceeded.
     pub fn of(block: &ExecutionBlock) -> Option<Self> {
         build::summary_of_slots(block, None)
     }
 
-    /// Decodes the bytes of a summary without their checksum. A chunk has the operations in its columns. For tests.
+    /// Decodes the bytes of a summary. For tests: does not check the checksum, and gets the operations from the caller.
     ///
     /// # Errors
     /// If the bytes are malformed.
@@ -163,7 +164,6 @@ impl CallSummary {
         bytes::decode(bytes, operations)
     }
 
-    /// The bytes of the summary.
     pub fn encode(&self) -> Vec<u8> {
         bytes::encode(self, &Encoding::default())
     }

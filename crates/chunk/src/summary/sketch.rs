@@ -1,20 +1,19 @@
-//! How are many durations counted in little memory, so that counts of several sources can be added?
+//! How are many durations counted in little memory, so that the counts of several sources can be added?
 
 use super::buckets::{bucket_of, bucket_value};
 
-/// Durations, counted by bucket: a DDSketch. Sketches of parts, added in any order, are equal to the sketch of the whole. Takes
-/// at most 17 KB.
+/// Durations, counted by bucket: a DDSketch. Sketches of parts, added in any order, are equal to the sketch of the whole. A
+/// sketch has at most 17 KB of counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch {
     /// Bucket of the first count.
     first: usize,
-    /// Counts of consecutive buckets. The first and the last one are not 0.
+    /// Counts of consecutive buckets. The first and the last count are not 0.
     counts: Vec<u64>,
     count: u64,
 }
 
 impl Sketch {
-    /// Counts a duration.
     pub fn record(&mut self, duration_ns: u64) {
         self.add(bucket_of(duration_ns), 1);
     }
@@ -42,12 +41,10 @@ impl Sketch {
         self.count = self.count.saturating_add(count);
     }
 
-    /// Adds all durations of another sketch.
     pub fn merge(&mut self, other: &Self) {
         other.buckets().for_each(|(bucket, count)| self.add(bucket, count));
     }
 
-    /// Number of durations.
     pub const fn count(&self) -> u64 {
         self.count
     }

@@ -8,7 +8,6 @@ use crate::codec::{squeeze, take_nested};
 use crate::limits::CHUNK_TEXT_BYTES_MAX;
 use crate::{Compression, Encoding, Error};
 
-/// One codec per compression.
 pub(super) static ZSTD: Compressed = Compressed { tag: 33, compression: Compression::Zstd };
 pub(super) static LZ4: Compressed = Compressed { tag: 35, compression: Compression::Lz4 };
 pub(super) static GZIP: Compressed = Compressed { tag: 36, compression: Compression::Gzip };

@@ -1,5 +1,4 @@
-//! Codec for few distinct strings that repeat. It only decodes. New chunks have such strings as templates without
-//! slots.
+//! Codec for few distinct strings that repeat. The codec only decodes existing chunks; new chunks use templates without slots.
 
 use tacho_model::ValueType;
 

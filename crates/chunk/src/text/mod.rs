@@ -1,10 +1,10 @@
 //! How is a column of byte strings encoded in the fewest bytes?
 //!
-//! The codecs form a ladder, like the codecs of numbers (`codec/mod.rs`). Each codec is one element of [`LADDER`], or of
-//! [`READ_ONLY`] if it is no longer written.
+//! The encoder tries all codecs of a list, the ladder, and keeps the smallest output. The codecs of numbers have a ladder of
+//! their own (`codec/mod.rs`).
 //!
-//! This file and the files of the codecs use each other. The ladder lists the codecs. A codec implements [`Codec`], and
-//! encodes texts within its output with the ladder.
+//! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`]. A codec
+//! with a nested column of strings encodes this column with the ladder.
 
 mod compressed;
 mod dictionary;
@@ -70,7 +70,7 @@ impl Texts {
 trait Codec: Sync {
     fn tag(&self) -> u8;
     fn name(&self) -> &'static str;
-    /// Encodes strings. `None` if the strings do not suit the codec. A codec that is no longer written has no encoder.
+    /// `None` if the strings do not suit the codec, or if the codec is no longer written.
     fn encode(&self, _: Strings<'_>, _depth: u8, _: &Encoding) -> Option<Vec<u8>> {
         None
     }
@@ -103,8 +103,8 @@ pub(crate) fn written() -> impl Iterator<Item = (u8, &'static str)> {
     written.filter(|(tag, _)| ![plain::TAG, compressed::LZ4.tag(), compressed::GZIP.tag()].contains(tag))
 }
 
-/// Encodes byte strings in the smallest form found. If no form saves a sixteenth of the plain form, the strings are stored
-/// plain.
+/// Encodes byte strings in the smallest form found; plain if no form saves a sixteenth of the plain form, or if the strings have
+/// more than `CHUNK_TEXT_BYTES_MAX` bytes.
 pub(crate) fn encode(strings: Strings<'_>, depth: u8, encoding: &Encoding) -> Encoded {
     let mut best = plain::encode(strings, depth, encoding);
     let mut best_bytes = best.bytes.len() - best.bytes.len() / 16;

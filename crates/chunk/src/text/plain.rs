@@ -29,7 +29,7 @@ impl Codec for Plain {
         "plain"
     }
 
-    /// Never a candidate, because the ladder starts with this form.
+    /// The encoder compares the other codecs with the plain form, so it does not need the plain form again.
     fn encode(&self, _: Strings<'_>, _: u8, _: &Encoding) -> Option<Vec<u8>> {
         None
     }

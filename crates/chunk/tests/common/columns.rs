@@ -1,4 +1,4 @@
-//! Columns of values like those of real series, generated from a seed. Each has a maximum of bytes per value.
+//! Columns of values like those of real series, generated from a seed.
 
 use tacho_chunk::ValueColumn;
 
@@ -30,7 +30,6 @@ pub fn decimals(values: &[f64], places: i32) -> Vec<f64> {
     values.iter().map(|value| (value * power).round() / power).collect()
 }
 
-/// One column of each kind.
 pub fn all(count: usize) -> Vec<Column> {
     let mut rng = Rng(2);
     let walk = walk(&mut rng, count);

@@ -1,4 +1,4 @@
-//! Logs like those of real programs, generated from a seed. Fixed words surround ids, numbers, names and stack traces.
+//! Logs like those of real programs, generated from a seed.
 
 use tacho_model::{Body, Entry};
 
@@ -8,8 +8,8 @@ use super::rng::Rng;
 pub struct Log {
     pub name: &'static str,
     line: fn(&mut State) -> String,
-    /// Maximum size relative to the text, including times and header. The first value is for a sealed chunk with 180
-    /// lines, the second for a full merged chunk.
+    /// Maximum size relative to the text, including times and header: of a sealed chunk with 180 lines, and of a full merged
+    /// chunk.
     pub shares_max: [f64; 2],
 }
 

@@ -1,6 +1,5 @@
-//! Shared by tests, benchmarks and examples: records of every kind, generated from a seed. They are arbitrary, or like those of a
-//! real program.
-#![allow(dead_code, reason = "each test file uses its part")]
+//! Records of every kind for tests, benchmarks and examples: arbitrary, or like those of a real program.
+#![allow(dead_code, reason = "each test file uses only some of the functions")]
 
 pub mod columns;
 pub mod describe;
@@ -119,7 +118,6 @@ pub fn segment(operations: u32) -> impl Strategy<Value = Segment> {
     })
 }
 
-/// A block with these segments.
 pub fn block(segments: &[Segment], operations: &[Operation]) -> ExecutionBlock {
     let mut block = ExecutionBlock::new();
     for segment in segments {

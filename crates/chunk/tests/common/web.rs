@@ -1,5 +1,5 @@
-//! A web application as an agent reports it: about ten calls per request, several threads, some failures, and a request
-//! id per request.
+//! A web application as an agent reports it: eight to ten calls per request, several threads, some failures, and a request id per
+//! request.
 
 use std::sync::Arc;
 
@@ -162,11 +162,11 @@ pub fn uuid_text(id: u128) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// Generates a call. Its self time is distributed over the gaps between its callees.
+/// Generates a call. Its self time is distributed over the gaps before, between and after its callees.
 fn run(node: &Node, fails: bool, rng: &mut Rng, events: &mut Vec<Event>) {
     let gaps = node.2.len() as f64 + 1.0;
     let gap = node.1 / gaps;
-    // The caller sets the time before the enter when this function has returned.
+    // The caller of this function sets `delta` afterwards.
     events.push(Event { delta: 0, kind: EventKind::Enter(node.0) });
     for child in node.2 {
         let at = events.len();

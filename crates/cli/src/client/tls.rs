@@ -17,23 +17,20 @@ use crate::failure::Failure;
 
 /// Variable that names the file of certificate authorities that are trusted instead of the authorities of the system.
 pub const CA: &str = "TACHO_TLS_CA";
-/// Value of [`CA`] for the authorities of the system. Here it is the default. Agents use TLS only if `tls_ca` is set, so they
-/// need a value for these authorities.
+/// Value of [`CA`] for the authorities of the system, the default of the client. Agents need this value, because they use TLS
+/// only if `tls_ca` is set.
 const SYSTEM: &str = "system";
 /// Variables that name the files of the client's certificate and its key.
 pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";
 pub const KEY: &str = "TACHO_TLS_CLIENT_KEY";
 
-/// Connects to servers with TLS.
 #[derive(Clone)]
 pub struct Tls(TlsConnector);
 
 impl Tls {
-    /// Reads the files that the environment names.
-    ///
     /// # Errors
-    /// When a file cannot be used, or only one of certificate and key is named; the message names the variables. When the
-    /// system has no authorities, although its authorities are needed.
+    /// When a file cannot be used, or only one of certificate and key is named. The message names the variables.
+    /// When [`CA`] names no file and the system has no authorities.
     pub fn of_environment() -> Result<Self, Failure> {
         let ca = file(CA).filter(|path| path.as_os_str() != SYSTEM);
         Self::new(ca.as_deref(), file(CERT).as_deref(), file(KEY).as_deref())
@@ -89,7 +86,7 @@ pub fn refused(authority: &str, error: &io::Error) -> Failure {
         Some(rustls::Error::InvalidMessage(_)) => failure.hint("the port does not use TLS: use http://"),
         Some(rustls::Error::AlertReceived(_)) => failure.hint(match file(CERT) {
             Some(path) => format!(
-                "the server refuses the certificate in {CERT}={}: use a certificate of an authority in tls-client-ca",
+                "the server refuses the certificate in {CERT}={}: use one of an authority in the server's tls-client-ca",
                 path.display()
             ),
             None => {
@@ -110,7 +107,7 @@ fn roots(ca: Option<&Path>) -> Result<RootCertStore, Failure> {
         return pem::authorities(path).map_err(|error| wrong(CA, path, &error));
     }
     let mut roots = RootCertStore::empty();
-    // Unparsable certificates are ignored, because some systems have such certificates.
+    // Some systems have certificates that cannot be parsed. They are ignored.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(Failure::new("this system has no certificate authorities")

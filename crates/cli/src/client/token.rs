@@ -10,9 +10,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Variable with the token.
 pub const VARIABLE: &str = "TACHO_TOKEN";
-/// Variable with the file of the token.
 pub const FILE_VARIABLE: &str = "TACHO_TOKEN_FILE";
 /// Limit on the bytes of a token, the same as in the native protocol.
 const BYTES_MAX: usize = tacho_ingest::wire::TOKEN_BYTES_MAX;
@@ -20,6 +18,24 @@ const BYTES_MAX: usize = tacho_ingest::wire::TOKEN_BYTES_MAX;
 /// A token as the value of a header. `Debug` does not show it.
 #[derive(Clone)]
 pub struct Token(HeaderValue);
+
+/// Why a text is not a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    Blank,
+    Lines(usize),
+    Text,
+}
+
+impl Wrong {
+    /// What is wrong with a variable.
+    const fn of_text(self) -> &'static str {
+        match self {
+            Self::Blank => "is blank: set it, or unset it to send no token",
+            Self::Lines(_) | Self::Text => "is not a token",
+        }
+    }
+}
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,15 +50,18 @@ impl Token {
     /// When the file cannot be read, or the file or the variable does not contain exactly one token. The message names the
     /// source and never the text.
     pub fn of_command(file: Option<&Path>) -> Result<Option<Self>, Failure> {
-        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(file) = file {
             return Self::of_file("--token-file", file).map(Some);
         }
-        match (set(VARIABLE), set(FILE_VARIABLE)) {
+        // A blank variable is a mistake, such as a secret that is not set: without a token, the request would be refused for a
+        // reason that hides it.
+        let wrong = |name: &str, cause: Wrong| Failure::usage(format!("{name} {}", cause.of_text()));
+        match (std::env::var_os(VARIABLE), std::env::var_os(FILE_VARIABLE)) {
             (Some(text), _) => {
-                let text = text.to_string_lossy();
-                let token = Self::of(&text);
-                token.map(Some).ok_or_else(|| Failure::usage(format!("{VARIABLE} is not a token")))
+                Self::of(&text.to_string_lossy()).map(Some).map_err(|cause| wrong(VARIABLE, cause))
+            }
+            (None, Some(file)) if file.to_string_lossy().trim().is_empty() => {
+                Err(wrong(FILE_VARIABLE, Wrong::Blank))
             }
             (None, Some(file)) => Self::of_file(FILE_VARIABLE, file.as_ref()).map(Some),
             (None, None) => Ok(None),
@@ -51,17 +70,32 @@ impl Token {
 
     fn of_file(source: &str, path: &Path) -> Result<Self, Failure> {
         let wrong = |cause: &str| Failure::usage(format!("{source} {}: {cause}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
-        Self::of(&text).ok_or_else(|| wrong("the file must contain one token and nothing else"))
+        let bytes = std::fs::read(path).map_err(|error| wrong(&error.to_string()))?;
+        let text = String::from_utf8_lossy(&bytes);
+        Self::of(&text).map_err(|cause| match cause {
+            Wrong::Blank => wrong("the file is blank: put the token from `tacho token add` into it"),
+            Wrong::Lines(lines) => {
+                wrong(&format!("the file must contain one token and nothing else, but has {lines} lines"))
+            }
+            Wrong::Text => wrong("the file must contain one token and nothing else"),
+        })
     }
 
-    fn of(text: &str) -> Option<Self> {
+    /// Blanks and line ends around the token are ignored.
+    fn of(text: &str) -> Result<Self, Wrong> {
         let text = text.trim();
-        let is_one =
-            !text.is_empty() && text.len() <= BYTES_MAX && text.bytes().all(|b| b.is_ascii_graphic());
-        let mut value = HeaderValue::from_str(&format!("Bearer {text}")).ok().filter(|_| is_one)?;
+        if text.is_empty() {
+            return Err(Wrong::Blank);
+        }
+        let lines = text.lines().count();
+        if lines > 1 {
+            return Err(Wrong::Lines(lines));
+        }
+        let is_one = text.len() <= BYTES_MAX && text.bytes().all(|b| b.is_ascii_graphic());
+        let value = HeaderValue::from_str(&format!("Bearer {text}")).ok().filter(|_| is_one);
+        let mut value = value.ok_or(Wrong::Text)?;
         value.set_sensitive(true);
-        Some(Self(value))
+        Ok(Self(value))
     }
 
     pub const fn header(&self) -> &HeaderValue {
@@ -76,7 +110,7 @@ pub fn is_on_network(authority: &str) -> bool {
     host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
 }
 
-/// What to do about an answer that concerns the token.
+/// The hint for an answer that concerns the token.
 pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
     let kind = said.and_then(|said| said["errorType"].as_str()).unwrap_or_default();
     match (status, kind) {
@@ -86,7 +120,7 @@ pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
         (StatusCode::FORBIDDEN, "forbidden") => {
             let message = said.and_then(|said| said["error"].as_str()).unwrap_or_default();
             message.starts_with("token ").then(|| {
-                format!("give a token that permits it with {VARIABLE} or --token-file (`tacho token list`)")
+                format!("use a token that permits the request: set {VARIABLE} or --token-file (see `tacho token list`)")
             })
         }
         _ => None,
@@ -99,11 +133,22 @@ mod tests {
 
     #[test]
     fn a_token_is_one_word_and_never_shown() {
-        let token = Token::of(" tacho_secret\n").unwrap();
-        assert_eq!(token.header().as_bytes(), b"Bearer tacho_secret");
+        for text in [" tacho_secret\n", "tacho_secret\r\n", "\r\n\ntacho_secret"] {
+            assert_eq!(Token::of(text).unwrap().header().as_bytes(), b"Bearer tacho_secret", "{text:?}");
+        }
+        let token = Token::of("tacho_secret").unwrap();
         assert!(!format!("{token:?} {:?}", token.header()).contains("secret"));
-        for text in ["", " ", "a b", "a\nb", "\u{f6}", &"a".repeat(BYTES_MAX + 1)] {
-            assert!(Token::of(text).is_none(), "{text}");
+        for (text, expect) in [
+            ("", Wrong::Blank),
+            (" \r\n\n", Wrong::Blank),
+            ("a b", Wrong::Text),
+            ("\u{feff}a", Wrong::Text),
+            ("a\nb", Wrong::Lines(2)),
+            ("a\r\n\r\nb\r\n", Wrong::Lines(3)),
+            ("\u{f6}", Wrong::Text),
+            (&"a".repeat(BYTES_MAX + 1), Wrong::Text),
+        ] {
+            assert_eq!(Token::of(text).err(), Some(expect), "{text:?}");
         }
     }
 }

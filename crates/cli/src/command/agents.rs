@@ -14,7 +14,6 @@ use crate::client;
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Interval of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Moves the cursor to the upper left corner, and clears the screen.
 const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J";
@@ -237,7 +236,7 @@ pub fn name(agent: &Value) -> String {
     }
 }
 
-/// Formats the age of a time. A time in the future counts as now, because clocks may differ.
+/// Formats the time since `ns`. A time in the future counts as now, because clocks may differ.
 pub fn age(ns: &Value, now: i64) -> String {
     let then = ns.as_str().and_then(|text| text.parse().ok()).unwrap_or(now);
     let ns = u64::try_from(now.saturating_sub(then)).unwrap_or(0);

@@ -18,7 +18,7 @@ use tacho_store::ErrorKind;
 use crate::client::{self, Client, Named};
 use crate::failure::Failure;
 
-/// Timeout of a request for a hint. The server's own time limit for `/api/v1/matched` is 1 s, so its answer arrives in time.
+/// Timeout of a request for a hint. Longer than the server's time limit for `/api/v1/matched`, 1 s.
 const HINT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The server of a command.
@@ -39,21 +39,20 @@ pub struct Token {
     token_file: Option<PathBuf>,
 }
 
-/// The environment variable with the address of the server. It is used if `--server` is not given.
+/// Environment variable with the address of the server. Used if `--server` is not given.
 pub const SERVER_VARIABLE: &str = "TACHO_URL";
 const SERVER_DEFAULT: &str = "http://127.0.0.1:7070";
 
-/// The address of the server from the environment. An empty variable counts as unset.
+/// An empty variable counts as unset.
 pub fn server_of_environment() -> Option<String> {
     std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty())
 }
 
-/// The address of the server: from `--server`, else from the environment, else the default address on this machine.
+/// The address of the server: `--server`, else [`SERVER_VARIABLE`], else the default address on this machine.
 pub fn server_url(flag: Option<&str>) -> String {
     flag.map(str::to_owned).or_else(server_of_environment).unwrap_or_else(|| SERVER_DEFAULT.to_owned())
 }
 
-/// A client of the server at [`server_url`].
 pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
     let named = match flag {
         Some(_) => Named::Flag,
@@ -70,7 +69,7 @@ pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
     client.map_err(|failure| if named == Named::Variable { failure.within(SERVER_VARIABLE) } else { failure })
 }
 
-/// The time range: --last, or --start and --end.
+/// The time range: --end, and either --last or --start.
 #[derive(clap::Args)]
 pub struct Span {
     /// Length of the range that ends now (or at --end), for example 15m [default: 1h]
@@ -97,7 +96,6 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// `start` and `end` as parameters of a request, if given.
     pub fn params(&self) -> [(&'static str, Option<String>); 2] {
         [("start", self.start.map(seconds)), ("end", self.end.map(seconds))]
     }
@@ -110,17 +108,14 @@ pub struct Range {
     pub end: i64,
 }
 
-/// Default length of a span.
+/// Default length of a [`Span`].
 pub const LAST_NS: i64 = 3_600_000_000_000;
 
 impl Span {
-    /// Whether any of the options was given.
     pub const fn is_given(&self) -> bool {
         self.last.is_some() || self.start.is_some() || self.end.is_some()
     }
 
-    /// The range that the options select.
-    ///
     /// # Errors
     /// If the range ends before it begins.
     pub fn range(&self) -> Result<Range, Failure> {
@@ -139,7 +134,6 @@ pub fn now() -> i64 {
 }
 
 impl Range {
-    /// `start` and `end` as parameters of a request.
     pub fn params(self) -> [(&'static str, String); 2] {
         [("start", seconds(self.start)), ("end", seconds(self.end))]
     }
@@ -157,7 +151,7 @@ impl Server {
         client(self.server.as_deref(), &self.token)
     }
 
-    /// Requests `path` with the given parameters.
+    /// Requests `path`, and prints the warnings of the response.
     pub fn get<'a>(
         &self,
         path: &str,
@@ -169,8 +163,7 @@ impl Server {
         Ok(answer)
     }
 
-    /// The same as [`Self::get`], for a hint: does not print the warnings of the response, and returns `None` if the request
-    /// fails or takes longer than `HINT_TIME_MAX`.
+    /// Like [`Self::get`], for a hint: prints no warnings, and returns `None` if the request fails or exceeds [`HINT_TIME_MAX`].
     pub fn get_for_hint<'a>(
         &self,
         path: &str,
@@ -197,8 +190,6 @@ impl Server {
     }
 }
 
-/// Checks that a path is a data directory.
-///
 /// # Errors
 /// If there is no data directory at this path, or the path cannot be inspected.
 pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
@@ -215,7 +206,7 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The same as [`check_data_directory`], for a directory of which `chunks/` may be missing if it has journals.
+/// Like [`check_data_directory`], but also accepts a directory without `chunks/` that has journals.
 pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
     let is_journal = |entry: io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))
@@ -225,8 +216,7 @@ pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
     if !has_chunks && has_journals() { Ok(()) } else { check_data_directory(data) }
 }
 
-/// Whether a path is the directory itself or is below it. The last parts of the path need not
-/// exist.
+/// Whether a path is the directory itself or is below it. The last parts of the path need not exist.
 pub fn is_inside(path: &Path, directory: &Path) -> bool {
     let (Ok(path), Ok(directory)) = (std::path::absolute(path), directory.canonicalize()) else {
         return false;
@@ -239,14 +229,13 @@ pub fn is_inside(path: &Path, directory: &Path) -> bool {
 pub fn data_directory_around(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let existing = path.parent()?.ancestors().find_map(|above| above.canonicalize().ok())?;
-    // A directory of another program may also have the name of the folder.
+    // Another program may also have a directory named `chunks`, so the files in it decide.
     let is_data = |directory: &&Path| {
         ["LOCK", "MANIFEST"].iter().any(|name| directory.join("chunks").join(name).is_file())
     };
     existing.ancestors().find(is_data).map(Path::to_owned)
 }
 
-/// The failure to read a data directory.
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
     match error.kind() {
@@ -257,16 +246,14 @@ pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     }
 }
 
-/// What to do about a data directory with damaged or missing files.
 pub fn damage_hint(data: &Path) -> String {
     let data = data.display();
     format!(
-        "`tacho check {data}` names all that is damaged or missing; bring a backup back with `tacho restore`, or copy the \
+        "`tacho check {data}` names all that is damaged or missing; restore a backup with `tacho restore`, or copy the \
          readable records with `tacho repair {data} --into NEW`"
     )
 }
 
-/// Limit on the services named in a hint.
 const SERVICES_NAMED_MAX: usize = 20;
 
 /// Called after an empty response. Fails if no call of `service` is recorded in the range, and names the recorded services.
@@ -279,12 +266,13 @@ pub fn check_service(server: &Server, service: Option<&str>, range: Range) -> Re
     }
     let answer = server.get("/api/services", in_range())?;
     let known: Vec<&str> = list(&answer, "services").iter().map(|one| text(one, "service")).collect();
-    let none = "no service at all is recorded there: is an agent running? --last 7d looks further back";
+    let none =
+        "no service at all is recorded in this range: is an agent running? --last 7d looks further back";
     Err(unknown_service(service, &range.to_string(), &known, none))
 }
 
-/// The error for an unknown service. `place`: what was searched, such as `from ... to ...`. `none`: the hint if no service at
-/// all is known.
+/// The failure for an unknown service. `place` is the end of the message, such as `from ... to ...`. `none` is the hint if
+/// `known` is empty.
 pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -> Failure {
     let failure = Failure::new(format!("no service {service:?} {place}"));
     match known.len() {
@@ -298,8 +286,8 @@ pub fn unknown_service(service: &str, place: &str, known: &[&str], none: &str) -
     }
 }
 
-/// Called after an empty response. Fails if the operation is not recorded in the range, in `service` if one is given. The hint
-/// names similar operations.
+/// Called after an empty response. Fails if no call of `operation` is recorded in the range. If `service` is given, only calls of
+/// this service count. The hint names similar operations.
 pub fn check_operation(
     server: &Server,
     operation: Option<&str>,
@@ -339,7 +327,6 @@ pub fn at(ns: i64) -> String {
     format!("{:.3}", Timestamp::from_nanosecond(ns.into()).unwrap_or_default())
 }
 
-/// Prints the warnings and infos of a response to stderr.
 pub fn warn(answer: &Value) {
     for warning in list(answer, "warnings") {
         eprintln!("warning: {}", printable(warning.as_str().unwrap_or("")));
@@ -349,35 +336,34 @@ pub fn warn(answer: &Value) {
     }
 }
 
-/// Prints indented JSON to stdout.
 pub fn print_json(value: &Value) {
     println!("{value:#}");
 }
 
-/// A list of the response. Empty if absent.
+/// Empty if absent.
 pub fn list<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
     answer[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text of the response. Empty if absent.
+/// Empty if absent.
 pub fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or("")
 }
 
-/// A whole number of the response. 0 if absent.
+/// 0 if absent.
 pub fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or(0)
 }
 
-/// A number of the response that may be NaN or infinite. 0 if absent.
+/// 0 if absent. May be NaN or infinite.
 pub fn float(value: &Value, name: &str) -> f64 {
     value.get(name).and_then(float::read).unwrap_or(0.0)
 }
 
-/// Parses a duration with its unit. Returns ns.
+/// A duration with its unit, in ns.
 ///
 /// # Errors
-/// When the text is a number without a unit, or not a duration above 0 and below 292 years.
+/// When the text is not a duration with a unit, or the duration is not between 0 and 292 years.
 pub fn duration(text: &str) -> Result<i64, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return Err(format!("it has no unit: write {text}ms, {text}s or {text}m"));
@@ -399,7 +385,7 @@ pub fn at_least_one<N: std::str::FromStr + Default + PartialEq>(text: &str) -> R
     number.filter(|number| *number != N::default()).ok_or_else(|| "give a whole number from 1".into())
 }
 
-/// The same as [`duration`], for the time that this process waits.
+/// Like [`duration`], for the time that this process waits.
 pub fn wait(text: &str) -> Result<Duration, String> {
     duration(text).map(|ns| Duration::from_nanos(ns.unsigned_abs()))
 }

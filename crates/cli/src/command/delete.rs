@@ -92,8 +92,7 @@ fn nothing_found(accepted: u64) -> String {
     }
 }
 
-/// For example `1,200 samples of 3 series, 40 entries of 1 series`. `None` if all records could be counted
-/// and there are none.
+/// For example `1,200 samples of 3 series, 40 entries of 1 series`. `None` if all records could be counted and there are none.
 fn amounts(affected: &Value) -> Option<String> {
     let part = |(kind, one): (&str, &str)| {
         let count = |name| ask::number(&affected[kind], name);

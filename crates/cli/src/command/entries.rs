@@ -14,7 +14,7 @@ use crate::terminal::plot::{Line, clock, plot};
 /// Limit on the characters of a text in a line. `--json` shows the whole text.
 const TEXT_CHARS_MAX: usize = 500;
 
-/// Find entries: logs, events, and tables of entries such as those of lsof and strace
+/// Find entries: logs, events, and rows of tables, such as the output of lsof or strace
 ///
 /// Selects series by labels and entries by their text. Entries that are JSON objects can be selected by their
 /// members and shown as a table.
@@ -60,7 +60,7 @@ impl Entries {
     pub fn run(self) -> Result<(), Failure> {
         mark::selectors(std::slice::from_ref(&self.selector))?;
         let range = self.span.range()?;
-        // The selector was parsed before, so a place in the message refers to the pattern.
+        // `mark::selectors` has accepted the selector, so a place in an error message of the server is a place in the pattern.
         let pattern = self.pattern.as_deref().unwrap_or_default();
         let answer = self.ask(range).map_err(|failure| mark::in_text(pattern, failure))?;
         if self.json {
@@ -159,7 +159,6 @@ fn line(entry: &Value, series: &[String]) -> String {
     format!("{}  {}  {}", ask::utc(&entry["time"]), printable(series), printable_lines(&text))
 }
 
-/// The message about entries that a table cannot show.
 fn omitted_texts(entries: &[Value]) -> Option<String> {
     let is_object = |entry: &&Value| {
         serde_json::from_str::<Value>(ask::text(entry, "text")).is_ok_and(|value| value.is_object())
@@ -175,7 +174,6 @@ fn omitted_texts(entries: &[Value]) -> Option<String> {
     })
 }
 
-/// The requested columns that no object has.
 fn unknown_columns<'a>(entries: &[Value], columns: &'a [String]) -> Vec<&'a str> {
     let objects: Vec<Value> =
         entries.iter().filter_map(|entry| serde_json::from_str(ask::text(entry, "text")).ok()).collect();

@@ -109,8 +109,8 @@ impl Export {
             true => vec![Vec::new()],
             false => mark::selectors(&self.selectors)?,
         };
-        // If the format has one kind and `--only` is not given, the user may expect both kinds in the file. It gets the samples,
-        // and the omitted entries are reported.
+        // Without `--only`, the user may expect both kinds in a file of one kind. The file gets the samples, and the omitted
+        // entries are reported.
         let silent = self.is_of_one_kind() && self.only.is_none();
         if silent {
             self.only = Some(Only::Samples);
@@ -185,22 +185,21 @@ impl Export {
                 got.sum.wrapping_add(also.sum)
             )));
         }
-        let left_out =
-            samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
+        let omitted = samples.count + entries.count - sink.written.samples.count - sink.written.entries.count;
         let Totals { samples, entries, .. } = sink.written;
         let written = Totals { samples, entries, ..*said };
         if self.json {
             let mut report = serde_json::json!(written);
-            report["left_out"] = left_out.into();
+            report["omitted"] = omitted.into();
             if let Some(passed_over) = passed_over {
-                report["entries_left_out"] = serde_json::json!(passed_over);
+                report["entries_omitted"] = serde_json::json!(passed_over);
             }
             if !incomplete.is_empty() {
                 report["incomplete"] = serde_json::json!(incomplete);
             }
             ask::print_json(&report);
         } else {
-            tell(&written, left_out, *passed_over);
+            tell(&written, omitted, *passed_over);
             // Only files of one kind need this hint, because the other formats mark texts as entries.
             if self.only == Some(Only::Entries) && self.is_of_one_kind() && written.entries.count > 0 {
                 eprintln!("hint: `tacho import --text` reads the file back");
@@ -215,7 +214,6 @@ impl Export {
         }
     }
 
-    /// The path of a request about the exported records.
     fn path(&self, path: &str, more: &[(&str, Option<&str>)]) -> String {
         let ends = self.ends.params();
         let ends = ends.iter().map(|(name, value)| (*name, value.as_deref()));
@@ -300,8 +298,7 @@ impl Export {
     }
 }
 
-/// Reports the written and the omitted records.
-fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
+fn tell(written: &Totals, omitted: u64, passed_over: Option<PassedOver>) {
     let Totals { series, samples, entries, lossy, bounds } = *written;
     let sum = samples.sum.wrapping_add(entries.sum);
     let count = units::count;
@@ -321,11 +318,11 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
             "warning: {lossy} series {are} not exact: values within {value:.3e}, times within {time}{thinned}"
         );
     }
-    if left_out > 0 {
-        let records = units::counted(left_out, "record does", "records do");
+    if omitted > 0 {
+        let records = units::counted(omitted, "record does", "records do");
         eprintln!(
             "warning: {records} not fit the format and {} omitted",
-            if left_out == 1 { "is" } else { "are" }
+            if omitted == 1 { "is" } else { "are" }
         );
     }
     if let Some(PassedOver { records, complete }) = passed_over.filter(|found| found.records > 0) {
@@ -342,18 +339,19 @@ fn tell(written: &Totals, left_out: u64, passed_over: Option<PassedOver>) {
 /// What the server, or the reader of the data directory, reported.
 struct Said {
     totals: Totals,
-    /// Records that were skipped although the user did not exclude them.
+    /// Omitted entries that the user did not exclude.
     passed_over: Option<PassedOver>,
-    /// Sentences about unreadable records.
+    /// One sentence for each part that cannot be read.
     incomplete: Vec<String>,
-    /// Why nothing was selected, if nothing was.
+    /// The reason why no series was selected, if it is known.
     hint: Option<String>,
 }
 
-/// Entries omitted from a file of samples, and whether their number is exact.
+/// Entries omitted from a file of samples.
 #[derive(Clone, Copy, serde::Serialize)]
 struct PassedOver {
     records: u64,
+    /// Whether the number is exact.
     complete: bool,
 }
 
@@ -378,7 +376,9 @@ pub fn head(line: &[u8]) -> Option<Head> {
     if let Some(totals) = value.get_mut("totals") {
         return Some(match serde_json::from_value(totals.take()) {
             Ok(totals) => Head::Totals(totals, incomplete),
-            Err(error) => Head::Error(format!("the totals at its end cannot be parsed: {error}")),
+            Err(error) => {
+                Head::Error(format!("the totals at the end of the response cannot be parsed: {error}"))
+            }
         });
     }
     serde_json::from_value(value.get_mut("label_names")?.take()).ok().map(Head::Labels)
@@ -386,8 +386,8 @@ pub fn head(line: &[u8]) -> Option<Head> {
 
 type Output = BufWriter<Pipe>;
 
-/// The file or standard output. Notes whether the reader has closed the pipe, as `head` does. Encoders wrap the error, so it is
-/// noted here.
+/// The file or standard output. `is_closed` is set when the reader of a pipe, such as `head`, has closed the pipe. The errors of
+/// the encoders do not show this cause.
 struct Pipe {
     out: Box<dyn Write + Send>,
     is_closed: Arc<AtomicBool>,
@@ -419,7 +419,6 @@ enum Out {
     Text(Output),
     #[cfg(feature = "parquet")]
     Table(Box<Writer<Output>>),
-    /// Nothing more is written.
     Done,
 }
 
@@ -441,7 +440,6 @@ struct Sink {
     is_closed: Arc<AtomicBool>,
 }
 
-/// The failure that some records cannot be read.
 pub fn not_whole(why: impl std::fmt::Display) -> Failure {
     Failure::new(format!("not all records can be read: {why}"))
         .hint("--allow-damaged skips unreadable records and reports them")
@@ -469,7 +467,6 @@ impl Sink {
         }
     }
 
-    /// Whether the reader has closed the pipe.
     fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
@@ -507,7 +504,7 @@ impl Sink {
         }
     }
 
-    /// Counts the records of the lines by parsing them, and writes them in the format.
+    /// Parses the lines, adds their records to the totals, and writes them in the format.
     fn lines(&mut self, lines: &[u8]) -> Result<(), Failure> {
         let block = self.rows.decode(lines, 0);
         if let Some(broken) = block.broken.first() {

@@ -16,11 +16,11 @@ use crate::terminal::progress;
 /// were kept.
 const PER_FILE_MAX: usize = 20;
 
-/// The option of `tacho check` and `tacho repair` that prints all kept findings, for [`text`].
+/// The option of `tacho check` and `tacho repair` that prints all kept findings: a `lister` for [`text`].
 pub const JSON: &str = "--json";
 
-/// The findings as text, grouped by file. `omitted`: number of findings that were counted but not kept. `lister`: the option or
-/// command that lists all findings of a file.
+/// The findings as text, grouped by file. `omitted` is the number of findings that were counted but not kept. `lister` is the
+/// option or command that lists all findings of a file.
 pub fn text(kept: &[Finding], omitted: u64, lister: &str) -> String {
     let mut out = String::new();
     for of_file in kept.chunk_by(|a, b| a.place.file == b.place.file) {
@@ -85,7 +85,6 @@ fn cost(lost: &Lost) -> String {
     text
 }
 
-/// A finding as a JSON object.
 pub fn json(finding: &Finding) -> Value {
     let lost = finding.lost.as_ref().map(|lost| {
         json!({
@@ -111,7 +110,7 @@ pub fn json(finding: &Finding) -> Value {
     })
 }
 
-/// Runs `run` with a progress bar. `what`: the label of the bar.
+/// `what` is the label of the progress bar.
 pub fn with_progress<T>(what: &str, run: impl FnOnce(Progress<'_>) -> T) -> T {
     let bar = progress::bar(0, what);
     let result = run(&mut |read, total| {
@@ -123,7 +122,6 @@ pub fn with_progress<T>(what: &str, run: impl FnOnce(Progress<'_>) -> T) -> T {
     result
 }
 
-/// Numbers of samples, entries and calls as JSON.
 pub fn kinds([samples, entries, calls]: [u64; 3]) -> Value {
     json!({"samples": samples, "entries": entries, "calls": calls})
 }

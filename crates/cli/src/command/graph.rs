@@ -61,7 +61,6 @@ impl Graph {
     }
 }
 
-/// Level of detail.
 pub enum Detail {
     All,
     /// At most this many nodes, and only their most expensive calls. Nodes without callees are omitted.

@@ -92,7 +92,6 @@ impl Load {
     }
 }
 
-/// A mix with a GET of this path only.
 fn get(path: &str) -> Result<lab::Mix, Failure> {
     let wrong = |reason: &str| Failure::usage(format!("--path {path:?}: {reason}"));
     if path.contains(|c: char| c.is_whitespace() || c == '#') {
@@ -104,7 +103,6 @@ fn get(path: &str) -> Result<lab::Mix, Failure> {
     })
 }
 
-/// The error of a load that cannot start.
 fn failure(error: lab::Error) -> Failure {
     match &error {
         lab::Error::Connect { .. } => Failure::new(error)
@@ -114,13 +112,13 @@ fn failure(error: lab::Error) -> Failure {
     }
 }
 
-/// A run id from the nanoseconds of the clock. It differs between runs and is practically never zero.
+/// A run id from the clock, so that runs have different ids.
 pub fn run_from_clock() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     tacho_model::mix64(u64::try_from(since.as_nanos()).unwrap_or(1))
 }
 
-/// Runs the load and shows a progress bar. The future `interrupted` ends the load early.
+/// Runs the load with a progress bar. `interrupted` ends the load early.
 pub async fn drive(
     settings: lab::Settings,
     interrupted: impl Future<Output = ()>,
@@ -204,7 +202,6 @@ fn failure_lines(failures: &lab::Failures) -> Vec<String> {
     statuses.chain(connection).chain(timeout).collect()
 }
 
-/// The report as JSON. Latencies are in ns, the duration of the run in seconds.
 pub fn to_json(report: &lab::Report) -> Value {
     let latency = |histogram: &hdrhistogram::Histogram<u64>| {
         let mut map = serde_json::Map::new();

@@ -1,13 +1,11 @@
-//! Adds details to errors in a query, selector or pattern of the user: the line with a caret below the place of the error, and
-//! how to quote a name.
+//! Adds details to errors in a query, selector or pattern of the user: the line with a caret below the place of the error, or the
+//! quoted name.
 
 use tacho_model::Matcher;
 use tacho_query::{Place, promql};
 
 use crate::failure::Failure;
 
-/// Parses the selectors of the user.
-///
 /// # Errors
 /// When a selector cannot be parsed. The place of the error is marked.
 pub fn selectors(texts: &[String]) -> Result<Vec<Vec<Matcher>>, Failure> {
@@ -28,7 +26,7 @@ pub fn selectors(texts: &[String]) -> Result<Vec<Vec<Matcher>>, Failure> {
 /// Marks the place of an error in the query or selector `text`. If the error is about a name that must be quoted, adds the
 /// quoted name as a hint.
 pub fn in_promql(text: &str, failure: Failure) -> Failure {
-    // Failures with another exit code, such as network errors, are not about the text.
+    // A failure whose exit code is not that of wrong arguments, such as a network error, is not about the text.
     let is_about_text = failure.exit_code() == Failure::usage("").exit_code();
     let name = odd_name(text, failure.message()).filter(|_| is_about_text);
     let failure = in_text(text, failure);
@@ -40,7 +38,6 @@ pub fn in_promql(text: &str, failure: Failure) -> Failure {
     }
 }
 
-/// Marks the place of an error in `text`.
 pub fn in_text(text: &str, failure: Failure) -> Failure {
     match marked(text, failure.message()) {
         Some(lines) => failure.showing(&lines),
@@ -48,8 +45,8 @@ pub fn in_text(text: &str, failure: Failure) -> Failure {
     }
 }
 
-/// Returns the line of `text` that has the error, with a caret below the place of the error. The place is at the end
-/// of the message, such as `(at column 5)`.
+/// The line of `text` that has the error, with a caret below the place of the error. The message ends with the place, such as
+/// `(at column 5)`.
 fn marked(text: &str, message: &str) -> Option<String> {
     let place = Place::of_message(message)?;
     let line = line(text, place)?.replace(char::is_control, " ");
@@ -61,8 +58,8 @@ fn line(text: &str, place: Place) -> Option<&str> {
     text.split('\n').nth(place.line.checked_sub(1)?)
 }
 
-/// Finds a name in the text that must be quoted, such as `cpu.load`, the name of an imported column. It is either the whole
-/// text, or the word at the place of the error.
+/// The name in the text that must be quoted, such as `cpu.load` from the name of an imported column: the whole text, or the word
+/// at the place of the error.
 fn odd_name<'a>(text: &'a str, message: &str) -> Option<&'a str> {
     let odd = |c: char| matches!(c, '.' | '-' | '/' | ' ' | '%');
     let is_plain = |c: char| c == '_' || c.is_alphanumeric();

@@ -12,7 +12,7 @@ pub fn mistake(error: &clap::Error, words: impl IntoIterator<Item = String>) -> 
     let text = error.render().to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let said = said.join(" ");
-    // Replaces the message of Rust for an invalid number.
+    // The message of `std::num::ParseIntError`.
     let said = said.replace("invalid digit found in string", &format!("not {WHOLE_NUMBER}"));
     let message = said.strip_prefix("error: ").unwrap_or(&said);
     let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));

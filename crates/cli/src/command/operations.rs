@@ -29,7 +29,7 @@ pub struct Operations {
     #[arg(long, default_value_t = 50, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     limit: usize,
     /// Compute from the calls alone, without their summaries: percentiles within 0.1 % instead of 1 %, and the self times of all
-    /// HTTP clients, which summaries do not know
+    /// HTTP clients, which summaries do not have
     #[arg(long)]
     exact: bool,
     #[command(flatten)]
@@ -109,13 +109,13 @@ impl Operations {
     }
 }
 
-/// Prints a hint for each selected service whose agents dropped calls in the range. Prints nothing if the server cannot tell.
+/// Prints a hint for each selected service whose agents dropped calls in the range, if the server answers in time.
 fn warn_of_drops(server: &Server, service: Option<&str>, operations: &[&Value], range: Range) {
     let milliseconds = range.end.saturating_sub(range.start) / 1_000_000;
     if milliseconds == 0 {
         return;
     }
-    // An agent counts from 0. If it reported nothing at the start of the range, all its drops are in the range.
+    // Each agent counts from 0. Without a report at the start of the range, all drops of the agent are in the range.
     let total = "tacho_agent_dropped_total{kind=\"execution\"}";
     let last = format!("max_over_time({total}[{milliseconds}ms])");
     let query = format!("sum by (service) ({last} - ({total} offset {milliseconds}ms or {last} * 0)) > 0");

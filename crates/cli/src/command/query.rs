@@ -19,7 +19,7 @@ const WINDOW_OVER_TIME: &str = "over time each point is one value: apply a funct
 
 /// Evaluate a PromQL query, at one moment or over time
 ///
-/// Evaluates at one moment, or over time with --range, --last, --start, --end, --step or --plot.
+/// --range, --last, --start, --end, --step or --plot evaluate the query over time.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho query 'rate(tacho_records_received_total[1m])'
@@ -112,7 +112,7 @@ impl Query {
         self.server.get("/api/v1/query", params)
     }
 
-    /// Time between two points of a range, ns.
+    /// In ns.
     fn step_of(&self, range: Range) -> i64 {
         self.step.unwrap_or_else(|| (range.end.saturating_sub(range.start) / STEPS).max(1_000_000))
     }
@@ -198,13 +198,13 @@ fn values(result: &[Value]) -> Table<2> {
     table
 }
 
-/// The points of a series in an answer: Unix seconds and values.
+/// Unix seconds and values.
 fn points(element: &Value) -> Vec<(f64, f64)> {
     let point = |p: &Value| Some((p[0].as_f64()?, p[1].as_str()?.parse().ok()?));
     ask::list(element, "values").iter().filter_map(point).collect()
 }
 
-/// A table of the samples of a range vector. Only an instant query, such as `up[5m]`, has such an answer.
+/// The samples of a range vector, which is the answer to an instant query such as `up[5m]`.
 fn samples(result: &[Value]) -> Table<3> {
     let mut table = Table::new([("SERIES", Align::Left), ("TIME", Align::Left), ("VALUE", Align::Right)]);
     for element in result {
@@ -216,13 +216,12 @@ fn samples(result: &[Value]) -> Table<3> {
     table
 }
 
-/// The text of a selector with these matchers.
 fn selector(matchers: &[Matcher]) -> String {
     let matchers: Vec<String> = matchers.iter().map(ToString::to_string).collect();
     format!("{{{}}}", matchers.join(","))
 }
 
-/// Functions and aggregations whose name or description contains `word`, with their descriptions.
+/// Signature and description of the functions and aggregations that have `word` in one of these two.
 fn functions(word: &str) -> Vec<(String, String)> {
     let says = |text: &str| text.to_lowercase().contains(&word.to_lowercase());
     let aggregation = |(name, doc): &(&str, &str)| (format!("{name} by (label, ...) (v)"), (*doc).to_owned());
@@ -232,8 +231,7 @@ fn functions(word: &str) -> Vec<(String, String)> {
     all.filter(|(name, doc)| says(name) || says(doc)).collect()
 }
 
-/// Formats the `stats` of a response: a line for the times, a line for the data read, and a line for the errors of lossy data,
-/// if there are any.
+/// The `stats` of a response: a line for the times, a line for the data read, and a line for the errors of lossy data, if any.
 fn costs(stats: &Value) -> String {
     let seconds = |name: &str| stats["timings"][name].as_f64().unwrap_or(0.0);
     let [total, queue, read, evaluation] =
@@ -291,7 +289,7 @@ fn draw(result: &[Value], range: Option<Range>) -> String {
 }
 
 /// Formats a value with five significant digits. A value below ten million has all digits before the decimal point, and no
-/// decimals if it is a whole number.
+/// decimals if it is a whole number. Larger values, and values below 0.001, have an exponent.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
         return promql::format_value(value);

@@ -13,9 +13,9 @@ use crate::failure::Failure;
 
 /// Copy the readable part of a damaged data directory into a new directory
 ///
-/// The command never changes DIR, which must not be in use. It leaves out what is damaged: columns, chunks, rows, journal
-/// records, and files such as tokens. It copies no quarantined files, no older audit logs and no unknown files. If it is
-/// interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
+/// The command never changes DIR, which must not be in use. It omits damaged parts: columns, chunks, rows, journal
+/// records, and files such as tokens. It copies no quarantined files, no older audit logs and no unknown files. If the repair
+/// is interrupted, tacho refuses to open NEW. Exit code: 0 no loss, 1 a loss or a failure, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho repair ./tacho-data --into ./tacho-data.repaired
@@ -86,17 +86,16 @@ fn print(repaired: &Repaired) {
         units::counted(entries, "entry", "entries"),
         units::counted(calls, "call", "calls"),
     );
-    println!("  these numbers include samples that were replaced by later ones with the same time");
+    println!("  these numbers include samples that a later write with the same time replaced");
     println!("lost: {}", findings::lost(findings).unwrap_or_else(|| "no records".to_owned()));
     if *lacks_tokens {
         println!(
-            "tokens: the file cannot be used and was left out, so a server of the new directory refuses every request that \
-             needs a token: copy the file from a backup into it, or run `tacho token add` on it"
+            "tokens: the file cannot be used and was omitted, so a server of the new directory refuses every request that \
+             needs a token: copy the file from a backup into the directory, or run `tacho token add` with --data"
         );
     }
 }
 
-/// The kept findings that are a loss.
 fn of_losses(findings: &Findings) -> impl Iterator<Item = &Finding> {
     findings.kept.iter().filter(|finding| finding.is_loss())
 }

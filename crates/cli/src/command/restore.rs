@@ -1,4 +1,4 @@
-//! `tacho restore`: restores a backup into a new directory, and checks it.
+//! `tacho restore`: restores a backup into a new directory, and checks the directory.
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,9 @@ const NS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Restore a backup into a new data directory
 ///
-/// The command compares every file with its checksum, and then checks the directory as `tacho check` does. The directory gets
-/// its name after that; if the check finds damage, only with --allow-damaged. Exit code: 0 restored, 1 not restored, 2 wrong
-/// arguments.
+/// The command writes the files to the directory TO.restoring, and compares each file with its checksum. It then checks the
+/// directory as `tacho check` does, and renames it to TO. If the check finds damage, the command removes the directory, except
+/// with --allow-damaged. Exit code: 0 restored, 1 not restored, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho restore /backup/tacho /var/lib/tacho
@@ -66,7 +66,7 @@ impl Restore {
         stop.check().map_err(failed)?;
         let damage = report.findings.count(Severity::Damage);
         if damage > 0 {
-            // On standard error, because standard output is for the result.
+            // Standard output is for the result.
             let lister = "tacho check --json of the restored directory";
             eprint!("{}", findings::text(&report.findings.kept, report.findings.omitted(), lister));
         }
@@ -104,8 +104,7 @@ impl Restore {
     }
 }
 
-/// Refuses a place inside of the repository, which would become part of it, and a place inside of a data directory, where a
-/// server would find it.
+/// Refuses a place inside of the repository or inside of a data directory, because the restored files would become part of it.
 fn check_apart(to: &Path, repository: &str) -> Result<(), Failure> {
     let refused = |of: String| {
         let message = format!("{} is inside of {of}", to.display());
@@ -120,7 +119,7 @@ fn check_apart(to: &Path, repository: &str) -> Result<(), Failure> {
     }
 }
 
-/// The backup that `at` selects: by its id, or as the newest one that is not later than a time. By default the newest of all.
+/// The backup that `at` selects, by its id or as the newest backup not later than a time. Without `at`, the newest of all.
 fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> {
     let ids = repository.ids().map_err(failed)?;
     let list = format!("tacho backup list {} shows the backups", repository.location());
@@ -148,7 +147,7 @@ fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> 
             "the repository has backups of several directories, for example {}:{} and {}:{}",
             first.0, first.1, other.0, other.1
         );
-        return Err(Failure::usage(message).hint(format!("name one with --at ID; {list}")));
+        return Err(Failure::usage(message).hint(format!("name a backup with --at ID; {list}")));
     }
     let is_early = |record: &Record| until.is_none_or(|until| record.time.as_nanosecond() <= until.into());
     let newest = records.into_iter().filter(is_early).max_by_key(|record| (record.time, record.id.clone()));
@@ -158,21 +157,21 @@ fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> 
     })
 }
 
-/// The last nanosecond that a time means. A time without a fraction means its whole second, because `tacho backup list` prints
-/// times of backups without their fractions.
+/// The last nanosecond of a time. A time without a fraction includes its whole second, because `tacho backup list` prints times
+/// without fractions.
 fn last_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     let moment = time::parse_moment(text, now)?;
     let is_whole = moment % NS_PER_SECOND == 0 && !text.contains(['.', ',']);
     Some(if is_whole { moment.saturating_add(NS_PER_SECOND - 1) } else { moment })
 }
 
-/// The backup with this id, or the only one whose id begins with the text. `None` if there is none.
+/// The backup with this id, or the only backup whose id begins with the text.
 fn by_id<'a>(ids: &'a [Id], text: &str) -> Result<Option<&'a Id>, Failure> {
     let whole = ids.iter().find(|id| id.as_str() == text);
     if whole.is_some() {
         return Ok(whole);
     }
-    // A beginning of an id has at least its date and hour, because shorter texts may be dates or Unix seconds.
+    // A text that is shorter than date and hour may be a date or Unix seconds.
     const BEGINNING_MIN: usize = "20260301T02".len();
     let fits = |id: &&Id| text.len() >= BEGINNING_MIN && id.as_str().starts_with(text);
     let mut fitting = ids.iter().filter(fits);

@@ -15,8 +15,8 @@ use crate::terminal::table::{Align, Table};
 
 /// Make, list and revoke the tokens that the server requires
 ///
-/// From the first token on, the server requires a valid token, except for /healthz, /readyz and the files of the page. Run this
-/// on the machine of the server, as the user that runs it. A running server applies a change within a second.
+/// From the first token on, the server requires a valid token, except for /healthz, /readyz and the files of the page. Run the
+/// command on the machine and as the user of the server. A running server applies a change within a second.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho token add admin --role admin
@@ -37,7 +37,6 @@ enum Action {
     Revoke(Revoke),
 }
 
-/// The data directory of the server.
 #[derive(clap::Args)]
 struct Data {
     /// Data directory of the server [env: TACHO_DATA] [default: ./tacho-data]
@@ -47,30 +46,30 @@ struct Data {
 
 /// Make a token, and print it
 ///
-/// Standard output gets only the token. It is shown once: the file of tokens has only its hash.
+/// Standard output gets only the token. The token is shown once, because the file of tokens has only its hash.
 #[derive(clap::Args)]
 struct Add {
     /// Name of the token, for the audit log and the list: at most 64 letters, digits, hyphens, underscores and dots
     name: String,
-    /// What it permits: write, read or admin (everything); read and write can be combined: --role read,write
+    /// Permission: write, read or admin (everything); read and write can be combined: --role read,write
     #[arg(long = "role", value_name = "ROLE", required = true, value_delimiter = ',')]
     roles: Vec<Role>,
-    /// Confine it to series: a PromQL selector; only for read and write
+    /// Confine the token to series: a PromQL selector; only for read and write
     #[arg(long = "match", value_name = "SELECTOR")]
     selector: Option<String>,
-    /// Time after which it is refused: a duration from now (90d), a date (UTC) or RFC 3339 [default: never]
+    /// Time after which the token is refused: a duration from now (90d), a date (UTC) or RFC 3339 [default: never]
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// Limit on the distinct series that it writes within 24 hours
+    /// Limit on the distinct series that are written with the token within 24 hours
     #[arg(long, value_name = "N")]
     series_max: Option<u64>,
-    /// Limit on the samples, entries and calls that it writes per second
+    /// Limit on the samples, entries and calls that are written with the token per second
     #[arg(long, value_name = "N")]
     samples_per_second_max: Option<u64>,
-    /// Limit on the samples that one of its queries reads
+    /// Limit on the samples that one query with the token reads
     #[arg(long, value_name = "N")]
     query_samples_max: Option<u64>,
-    /// Limit on the agents that are connected with it at the same time
+    /// Limit on the agents that are connected with the token at the same time
     #[arg(long, value_name = "N")]
     sessions_max: Option<u64>,
     #[command(flatten)]
@@ -174,7 +173,7 @@ impl Add {
     }
 }
 
-/// Parses a duration from now, or a time. Times in the past are refused, because such a token would never be accepted.
+/// Parses a duration from now, or a time. Refuses a time in the past, because the server would never accept the token.
 fn expiry(text: &str, now: Timestamp) -> Result<String, Failure> {
     let wrong =
         || Failure::usage(format!("--expires {text:?} is not a time after now, such as 90d or 2027-01-31"));

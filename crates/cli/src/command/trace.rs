@@ -69,7 +69,7 @@ fn tree(trace: &Value, limit: usize) -> String {
     out
 }
 
-/// Formats one call. Service and thread are shown when they differ from those of the previous line.
+/// `changed`: service or thread differ from those of the previous line, and are shown.
 fn line(span: &Value, total: u64, changed: bool) -> String {
     let ns = |name| ask::number(span, name);
     let indent = "  ".repeat(usize::try_from(ns("depth")).unwrap_or(0));

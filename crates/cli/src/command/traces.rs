@@ -15,7 +15,8 @@ use crate::terminal::table::{Align, Table};
   tacho traces --operation 'SELECT * FROM ad' --order slowest --last 1d
   tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json")]
 pub struct Traces {
-    /// Traces that contain a call of this service. The other conditions and the order apply to its outermost call
+    /// Traces that contain a call of this service. The other conditions and the order apply to the outermost call of the
+    /// service
     #[arg(long)]
     service: Option<String>,
     /// Traces that contain this operation: its whole name, as `tacho operations` lists it. The other conditions and the order
@@ -86,7 +87,8 @@ impl Traces {
     }
 }
 
-/// A table of traces. Start, time and outcome are those of the call that matched, if the search was for calls.
+/// With `--service` or `--operation`, the columns START, TIME and OUTCOME are about the call that matched. Otherwise they are
+/// about the trace.
 fn table(traces: &[Value]) -> Table<9> {
     let (left, right) = (Align::Left, Align::Right);
     let mut table = Table::new([

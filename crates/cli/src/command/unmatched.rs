@@ -9,8 +9,8 @@ use tacho_server::read::unmatched::{self, Matched, TIME_MAX, Unknown};
 
 use super::ask::Server;
 
-/// The first hint about one of the selectors. `None` if there is no hint, or the server does not answer. `asked` is the kind
-/// of the records that the command reads; `None` means any kind.
+/// The first hint about one of the selectors, if the server answers. `asked` is the kind of the records that the command reads;
+/// `None` means any kind.
 pub fn of_server(server: &Server, selectors: &[String], asked: Option<Kind>) -> Option<String> {
     let params = selectors.iter().map(|selector| ("match[]", Some(selector.clone())));
     let answer = server.get_for_hint("/api/v1/matched", params)?;
@@ -18,7 +18,7 @@ pub fn of_server(server: &Server, selectors: &[String], asked: Option<Kind>) -> 
     found.iter().find_map(|matched| hint(matched, asked))
 }
 
-/// The same as [`of_server`], for the store of a data directory.
+/// Like [`of_server`], for the store of a data directory.
 pub fn of_store(store: &View, selectors: &[Vec<Matcher>], asked: Option<Kind>) -> Option<String> {
     let begun = Instant::now();
     let waits = || begun.elapsed() < TIME_MAX;

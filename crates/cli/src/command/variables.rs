@@ -1,5 +1,4 @@
-//! Finds environment variables `TACHO_*` that neither `tacho` nor an agent uses. They are probably misspelt and would have no
-//! effect.
+//! Finds environment variables `TACHO_*` that neither `tacho` nor an agent uses. They are probably misspelt.
 
 use std::ffi::OsString;
 
@@ -12,7 +11,7 @@ use crate::command::attach;
 use crate::failure::Failure;
 
 const PREFIX: &str = "TACHO_";
-/// Known variables in addition to the settings of the server. Agents have settings with the names of some of them.
+/// Variables of `tacho` that are no settings of the server. Some of them are also settings of agents.
 const OTHERS: [&str; 8] = [
     "TACHO_CONFIG",
     SERVER_VARIABLE,
@@ -42,7 +41,6 @@ pub fn of_tacho(
         .collect()
 }
 
-/// Warns of unknown variables, for commands without a log.
 pub fn warn() {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for (variable, similar) in unknown(names) {
@@ -50,7 +48,7 @@ pub fn warn() {
     }
 }
 
-/// The end of a warning, such as `; did you mean TACHO_URL?`. Empty without a similar variable.
+/// The end of a warning, such as `; did you mean TACHO_URL?`.
 pub fn meant(similar: Option<String>) -> String {
     similar.map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }

@@ -32,13 +32,13 @@ pub fn to_stdout(text: fmt::Arguments<'_>) {
         // The test harness captures only the output of the standard macros.
         return std::print!("{text}");
     }
-    // The text is formatted first and then written in one call. If it were formatted into stdout, which is flushed at each line
-    // end, each line would be a system call.
+    // The text is formatted before it is written. stdout is flushed at each line end, so formatting directly into stdout would
+    // be a system call for each line.
     let written = io::stdout().lock().write_all(text.to_string().as_bytes());
     written.unwrap_or_else(note);
 }
 
-/// Writes if possible. Errors are ignored, because they cannot be reported.
+/// Errors are ignored, because they cannot be reported.
 pub fn to_stderr(text: fmt::Arguments<'_>) {
     if cfg!(test) {
         return std::eprint!("{text}");

@@ -67,7 +67,7 @@ pub fn clock(span_s: f64) -> impl Fn(f64) -> String {
     }
 }
 
-/// The minimum and the maximum. If they are equal, the range is widened.
+/// The minimum and the maximum, or a wider range if they are equal.
 fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     match low <= high {
@@ -102,10 +102,9 @@ fn draw(line: &Line<'_>, x: (f64, f64), y: (f64, f64)) -> Vec<u32> {
     canvas
 }
 
-/// The position of `v` in the range, as one of `dots` dots.
+/// The position of `v` in the range, from 0 to `dots - 1`.
 fn scale(v: f64, (low, high): (f64, f64), dots: usize) -> usize {
     let share = ((v - low) / (high - low)).clamp(0.0, 1.0);
-    // The result is between 0 and `dots - 1`.
     (share * (dots - 1) as f64).round() as usize
 }
 

@@ -10,7 +10,6 @@ pub enum Align {
     Right,
 }
 
-/// Rows under a header; each column has the width of its widest cell.
 pub struct Table<const N: usize> {
     head: [(&'static str, Align); N],
     rows: Vec<[String; N]>,

@@ -1,4 +1,4 @@
-//! Runs `tacho check` and `tacho repair`, and reads, copies and damages data directories.
+//! `tacho check` and `tacho repair`, and functions that read, copy and damage data directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tacho_store::{ErrorKind, Options, Result, Store};
 use crate::filled::in_runtime;
 use crate::support::run;
 
-/// Runs `tacho check`. Returns the exit code, the findings and the summary.
+/// The exit code, the findings and the summary of `tacho check`.
 pub fn check(data: &Path, flags: &[&str]) -> (i32, Vec<Value>, Value) {
     let (code, stdout, stderr) = run(&[&["check", data.to_str().unwrap(), "--json"], flags].concat());
     let mut lines: Vec<Value> = stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -53,8 +53,8 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Repeats `open` until the directory is not locked. Another thread may be starting a process. The new process inherits the
-/// lock of an earlier opening, and holds it until it executes its program.
+/// Repeats `open` until the directory is not locked. A process that another thread starts inherits the lock of an earlier
+/// opening, and holds the lock until it executes its program.
 pub async fn unlocked<T, F: Future<Output = Result<T>>>(mut open: impl FnMut() -> F) -> T {
     loop {
         match open().await {
@@ -94,7 +94,7 @@ pub fn records(data: &Path) -> BTreeSet<String> {
     all
 }
 
-/// Removes `into` if it exists, and runs `tacho repair`. Returns the exit code, the losses and the summary.
+/// Removes `into`, and runs `tacho repair`. Returns the exit code, the losses and the summary.
 pub fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     let _ = std::fs::remove_dir_all(into);
     let (data, into) = (data.to_str().unwrap(), into.to_str().unwrap());
@@ -105,7 +105,7 @@ pub fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     (code.unwrap(), lines, summary)
 }
 
-/// Flips a bit in the value of the newest row with this key: the partition, then the clustering.
+/// Flips a bit in the value of the newest row with this key. A key is the partition, then the clustering.
 pub fn damage_row(data: &Path, key: &[u8]) {
     let newest = files(data).into_iter().filter(|path| is_segment(path)).rev().find_map(|path| {
         let bytes = std::fs::read(&path).unwrap();

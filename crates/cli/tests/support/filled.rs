@@ -16,7 +16,7 @@ use tacho_store::{ErrorKind, Options, Origin, Store};
 
 pub const SECOND: i64 = 1_000_000_000;
 pub const START: i64 = 1_700_000_000 * SECOND;
-/// Size of segment files. It is small, so that a few hundred rows fill several files.
+/// Size of segment files, so small that a few hundred rows fill several files.
 const FILE_BYTES: u64 = 20 << 10;
 /// Length of a segment file without rows.
 const EMPTY_FILE_BYTES: u64 = 40;
@@ -89,8 +89,8 @@ async fn open(data: &Path) -> Arc<Store> {
     let chunks = data.join("chunks");
     let driver = loop {
         match Embedded::open_with(&chunks, Arc::new(RealDisk), FILE_BYTES).await {
-            // Another thread may be starting a process. The new process inherits the lock of an earlier opening, and holds it
-            // until it executes its program.
+            // A process that another thread starts inherits the lock of an earlier opening, and holds the lock until it
+            // executes its program.
             Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
             opened => break opened.unwrap(),
         }
@@ -137,8 +137,8 @@ fn segment_bytes(data: &Path) -> u64 {
     segments.map(|file| file.metadata().unwrap().len().saturating_sub(EMPTY_FILE_BYTES)).sum()
 }
 
-/// Fills a directory with segment files, merged rows, lossy columns, a deletion, later rows, a journal that was not flushed, and
-/// the files of rules and of record types.
+/// Fills a directory with segment files, merged rows, lossy columns, a deletion, later rows, a journal that was not flushed,
+/// and the files of rules and of record types.
 pub fn directory(data: &Path) {
     in_runtime(fill(data, 0..6, true));
     in_runtime(fill(data, 6..9, false));
@@ -149,8 +149,7 @@ pub fn directory(data: &Path) {
             let origin = Origin::one(77, 1 + round as u64);
             store.append(batch(round), Some(origin)).await.unwrap();
         }
-        // A background task writes the list of required journals to a segment file. Without the list, nothing shows that a
-        // journal is missing.
+        // A background task writes the list of required journals. Without this list, a check does not find a missing journal.
         while segment_bytes(data) == before {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! Writes samples by line protocol and remote write, and deletes samples. Notes which requests were answered with 204.
+//! Writes samples by line protocol and remote write, and deletes samples. Records which requests were answered with 204.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ pub struct Written {
     pub acknowledged: Vec<i64>,
 }
 
-/// A writer that alternates between the two protocols.
+/// Alternates between the two protocols.
 pub struct HttpWriter {
     pub series: [Written; 2],
     requests: i64,
@@ -107,7 +107,7 @@ impl Deleter {
 /// Headers of remote write 1.0.
 const SNAPPY: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 
-/// Sends a request. Returns the status, or `None` without a complete answer: the server has ended.
+/// The status of the response. `None` if the server ended before the response was complete.
 fn post(at: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(at).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;

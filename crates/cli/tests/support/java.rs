@@ -38,8 +38,7 @@ pub struct Java {
 }
 
 impl Java {
-    /// Finds the agent and compiles [`PROGRAM`]. Returns `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do not use
-    /// Java.
+    /// Returns `None` in the quick tests (`TACHO_TEST_QUICK=1`), which do not use Java.
     pub fn new() -> Option<Self> {
         if std::env::var("TACHO_TEST_QUICK").is_ok_and(|value| value == "1") {
             eprintln!("skipped: the quick tests do not use Java");
@@ -53,19 +52,18 @@ impl Java {
         Some(Self { classes: classes(), agent })
     }
 
-    /// Whether this user can start Java as `user`. Root can, if it has the capabilities and `user` can read the JDK.
+    /// Whether this user can start Java as `user`. Root can, if it may change its user id and `user` can read the JDK.
     pub fn starts_as(user: u32) -> bool {
         let mut java = Command::new(home(17).join("bin/java"));
         let output = java.arg("-version").current_dir("/").uid(user).gid(user).output();
         output.is_ok_and(|output| output.status.success())
     }
 
-    /// Starts the program on a JDK of this version.
     pub fn start(&self, version: u32, options: &[&str], variables: &[(&str, &str)]) -> Program {
         self.start_as(None, version, options, variables)
     }
 
-    /// The same as [`Java::start`], as another user. Only root can do this.
+    /// Like [`Java::start`], as another user. Only root can do this.
     pub fn start_as(
         &self,
         user: Option<u32>,
@@ -78,7 +76,7 @@ impl Java {
         program
     }
 
-    /// The same as [`Java::start_as`], without waiting until the program prints `up`.
+    /// Like [`Java::start_as`], but does not wait until the program prints `up`.
     pub fn spawn(
         &self,
         user: Option<u32>,
@@ -109,7 +107,7 @@ impl Java {
 
 /// Compiles [`PROGRAM`], once for all tests that run at the same time.
 fn classes() -> Arc<TempDir> {
-    // The reference is weak, because statics are never dropped: with a strong one the directory would never be removed.
+    // Statics are never dropped, so a strong reference would keep the directory.
     static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap();
     shared.upgrade().unwrap_or_else(|| {
@@ -206,7 +204,7 @@ impl Drop for Program {
     }
 }
 
-/// Finds the home of a JDK of this version: in `TACHO_JDK<version>`, in `JAVA_HOME`, or below the usual directories.
+/// The home of a JDK of this version, from `TACHO_JDK<version>`, `JAVA_HOME`, or below the usual directories.
 fn home(version: u32) -> PathBuf {
     let named = [format!("TACHO_JDK{version}"), "JAVA_HOME".into()];
     let named = named.iter().filter_map(std::env::var_os).map(PathBuf::from);

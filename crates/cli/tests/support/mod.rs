@@ -1,4 +1,4 @@
-//! Starts the real `tacho serve` on free ports and sends HTTP requests to it. The tests of this crate share it.
+//! Starts the real `tacho serve` on free ports, and sends HTTP requests to this server.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,12 +13,11 @@ use std::time::{Duration, Instant};
 /// Time limit for a server to stop, for each read of a response, and for [`wait_for`].
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Path of the binary under test.
 pub fn tacho() -> &'static str {
     env!("CARGO_BIN_EXE_tacho")
 }
 
-/// Reads a number from the environment variable `variable`. Returns `default` if the variable is not set.
+/// The number in an environment variable, or `default` if the variable is not set.
 pub fn number_from<T: FromStr>(variable: &str, default: T) -> T {
     std::env::var(variable).map_or(default, |value| {
         value.parse().unwrap_or_else(|_| panic!("{variable} is not a number: \"{value}\""))
@@ -37,26 +36,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on `data`, with ports chosen by the system. Waits for the line with the addresses.
+    /// The system chooses the ports. Returns when the server has printed its addresses.
     pub fn start(data: &Path) -> Self {
         Self::start_with(data, &[])
     }
 
-    /// The same as [`Server::start`], with more flags.
     pub fn start_with(data: &Path, flags: &[&str]) -> Self {
         Self::try_start(data, flags)
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
     }
 
-    /// Starts a server. If it ends before it prints its addresses, returns its exit status and its stderr.
+    /// If the server ends before it prints its addresses, returns its exit status and its stderr.
     pub fn try_start(data: &Path, flags: &[&str]) -> Result<Self, (ExitStatus, String)> {
         let mut command = Self::command(data, "127.0.0.1:0");
         command.args(flags);
         Self::from_command(command, data)
     }
 
-    /// Starts a server with this address for HTTP, for example that of an earlier server. With port 0 the system chooses
-    /// the port.
+    /// `http` may be the address of an earlier server. With port 0 the system chooses the port.
     pub fn start_at(http: SocketAddr, data: &Path) -> Self {
         Self::from_command(Self::command(data, &http.to_string()), data)
             .unwrap_or_else(|(status, log)| panic!("server ended with {status}: {log}"))
@@ -68,13 +65,12 @@ impl Server {
         command
     }
 
-    /// Starts a server with `command`, and waits for the line with the addresses. `data` is the data directory in the command. If
-    /// the server ends before it prints the line, returns its exit status and its stderr.
+    /// Like [`Server::try_start`], with a command that serves `data`.
     pub fn from_command(command: Command, data: &Path) -> Result<Self, (ExitStatus, String)> {
         Self::from_command_with_log(command, data, Stdio::piped())
     }
 
-    /// The same as [`Server::from_command`], with another destination of the log.
+    /// `log` is the destination of stderr.
     pub fn from_command_with_log(
         mut command: Command,
         data: &Path,
@@ -83,7 +79,7 @@ impl Server {
         let mut child = command
             .current_dir(std::env::temp_dir())
             .env("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "info".into()))
-            // A stop then flushes all records. Many tests read the segment files after it.
+            // With 0, a stop flushes all records. Many tests read the segment files after a stop.
             .env("TACHO_STOP_JOURNAL_BYTES", "0")
             .stdout(Stdio::piped())
             .stderr(log)
@@ -117,12 +113,12 @@ impl Server {
         self.child.wait().expect("child can be waited for");
     }
 
-    /// Sends SIGTERM. Returns the exit status of the server.
+    /// Sends SIGTERM.
     pub fn stop(mut self) -> ExitStatus {
         self.terminate()
     }
 
-    /// The same as [`Server::stop`], and returns the complete stderr.
+    /// Like [`Server::stop`]. Also returns the complete stderr.
     pub fn stop_with_log(mut self) -> (ExitStatus, String) {
         let status = self.terminate();
         self.collector.take().map(JoinHandle::join).transpose().expect("stderr can be read");
@@ -142,7 +138,7 @@ impl Server {
         }
     }
 
-    /// The URL of the server, for `--server`.
+    /// For `--server`.
     pub fn url(&self) -> String {
         format!("http://{}", self.http)
     }
@@ -173,7 +169,6 @@ fn listening(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     Some((http.parse().ok()?, records.parse().ok()?))
 }
 
-/// Collects a stream until its end.
 fn collect(mut stderr: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let log = Arc::new(Mutex::new(String::new()));
     let writer = log.clone();
@@ -189,7 +184,7 @@ fn collect(mut stderr: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinH
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
-    /// The headers. Names are in lower case.
+    /// Names are in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -213,8 +208,7 @@ pub fn request(at: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)
     try_request(at, method, path, headers, body).expect("the server closes the connection without an answer")
 }
 
-/// Sends one request on a new connection. `None` if the server closes it without an answer, as it does with connections without
-/// a request when there are too many.
+/// Like [`request`]. `None` if the server closes the connection without an answer, as it may if there are too many connections.
 pub fn try_request(
     at: SocketAddr,
     method: &str,
@@ -266,7 +260,7 @@ fn unchunk(mut raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Runs `tacho` with `args`. Returns exit code, stdout and stderr.
+/// Exit code, stdout and stderr of `tacho` with `args`.
 pub fn run(args: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(tacho())
         .args(args)
@@ -279,7 +273,7 @@ pub fn run(args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Runs `tacho` with `args`, and with `input` on standard input. Returns exit code, stdout and stderr.
+/// Like [`run`], with `input` on standard input.
 pub fn run_with_input(args: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(tacho())
         .args(args)

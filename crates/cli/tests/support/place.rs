@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Server, run};
 
-/// A server that does not store its own metrics, and a directory for files.
+/// The server does not store its own metrics.
 pub struct Place {
     pub dir: tempfile::TempDir,
     pub server: Server,
@@ -17,7 +17,6 @@ impl Place {
         Self::with(&[])
     }
 
-    /// Starts the server with more flags.
     pub fn with(flags: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let flags = [&["--selfwatch-seconds", "0"], flags].concat();
@@ -35,7 +34,7 @@ impl Place {
         self.dir.path().join(name).display().to_string()
     }
 
-    /// Runs `tacho import`. Returns exit code, outcome and stderr.
+    /// Exit code, outcome and stderr of `tacho import`.
     pub fn import(&self, args: &[&str]) -> (Option<i32>, Value, String) {
         let url = self.server.url();
         let (code, stdout, stderr) = run(&[&["import", "--json", "--server", &url], args].concat());

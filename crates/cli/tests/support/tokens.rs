@@ -1,4 +1,4 @@
-//! Tokens for tests: made by `tacho token add`, used over HTTP and by agents.
+//! Tokens of `tacho token add`, used over HTTP and by agents.
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use tacho_ingest::wire::{ClientFrame, FrameDecoder, Hello, ServerFrame, Token};
 
 use crate::support::{Response, Server, run, wait_for};
 
-/// Makes a token. Returns its text.
+/// The text of a new token.
 pub fn add(data: &Path, name: &str, more: &[&str]) -> String {
     let data = data.to_str().unwrap();
     let args: Vec<&str> = ["token", "add", name, "--data", data].iter().chain(more).copied().collect();
@@ -19,7 +19,7 @@ pub fn add(data: &Path, name: &str, more: &[&str]) -> String {
     out.trim().to_owned()
 }
 
-/// Adds a token to a running server. Returns its text when the server accepts it.
+/// The text of a new token, as soon as the running server accepts it.
 pub fn add_to(server: &Server, name: &str, more: &[&str]) -> String {
     changing(server, || add(&server.data, name, more))
 }
@@ -28,8 +28,8 @@ pub fn revoke(server: &Server, name: &str) {
     changing(server, || remove(&server.data, name));
 }
 
-/// Changes the file of tokens, and waits until the log shows that the server has read it. Requests with a new token would also
-/// show this, but the server would count each earlier one as a request with a wrong token.
+/// Changes the file of tokens, and waits until the log shows that the server has read the file. A request with a new token before
+/// that would count as a request with a wrong token.
 pub fn changing<T>(server: &Server, change: impl FnOnce() -> T) -> T {
     let count = || {
         let log = server.log();
@@ -46,7 +46,6 @@ fn remove(data: &Path, name: &str) {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// Sends a request with a token.
 pub fn ask(server: &Server, method: &str, path: &str, token: &str) -> Response {
     server.request(method, path, &[("Authorization", &format!("Bearer {token}"))], b"")
 }
@@ -55,7 +54,6 @@ pub fn audit(data: &Path) -> String {
     std::fs::read_to_string(data.join("audit.log")).unwrap_or_default()
 }
 
-/// A connection of an agent.
 pub struct Agent {
     stream: TcpStream,
     decoder: FrameDecoder,
@@ -87,7 +85,7 @@ impl Agent {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next frame. `None` when the server has closed the connection, or sends nothing for 60 seconds.
+    /// `None` if the server has closed the connection, or sends nothing for 60 seconds.
     pub fn next(&mut self) -> Option<ServerFrame> {
         let mut buffer = [0; 4_096];
         loop {
@@ -101,7 +99,7 @@ impl Agent {
         }
     }
 
-    /// Receives frames until `wanted` accepts one. Discards the others.
+    /// Receives frames until `wanted` accepts one.
     pub fn wait<T>(&mut self, wanted: impl Fn(ServerFrame) -> Option<T>) -> T {
         loop {
             let frame = self.next().expect("the server sends the frame before it closes the connection");
@@ -112,7 +110,6 @@ impl Agent {
     }
 }
 
-/// The code of an ERROR frame.
 pub fn code(frame: &ServerFrame) -> u64 {
     match frame {
         ServerFrame::Error { code, .. } => *code,

@@ -29,7 +29,6 @@ const DEAD_OF_BYTES: u64 = 2;
 /// When a caller requests space, a segment is rewritten if more than 1/`DEAD_OF_BYTES_ASKED` of its bytes are dead.
 const DEAD_OF_BYTES_ASKED: u64 = 8;
 
-/// The segment that is currently being rewritten.
 pub struct Compaction {
     segment: u32,
     /// Rows that must still be checked, in reverse order.
@@ -48,7 +47,6 @@ struct Rest {
     value_bytes: u32,
 }
 
-/// A segment that will be rewritten.
 struct Candidate {
     segment: u32,
     file: Arc<dyn ReadFile>,
@@ -68,10 +66,9 @@ pub enum Kept {
     Unknown,
 }
 
-/// Selects the oldest segment with enough dead bytes. With `fewest`, on a full disk, selects the one of these segments that
-/// has the fewest needed bytes. The growing segment is excluded. Kept segments are excluded, except those whose damaged rows
-/// are no longer needed. `stuck` is the oldest file that cannot be removed. Deletes in later files are needed because of
-/// that file.
+/// Selects the oldest segment with enough dead bytes. With `fewest`, on a full disk, selects the segment with enough dead bytes
+/// that has the fewest needed bytes. Excludes the growing segment, and kept segments, except those whose damaged rows are no
+/// longer needed. `stuck` is the oldest file that cannot be removed. Because of that file, deletes in later files are needed.
 fn choose(
     index: &Index,
     growing: Option<u32>,
@@ -104,7 +101,7 @@ impl Inner {
         self.one_step(files, DEAD_OF_BYTES, u32::MAX);
     }
 
-    /// Frees the space of replaced and deleted rows. Other writes may run between its steps.
+    /// Frees the space of replaced and deleted rows. Other writes may run between the steps.
     pub(super) fn settle(&self) -> Result<()> {
         let newest = {
             let mut files = self.files()?;
@@ -129,7 +126,7 @@ impl Inner {
         }
     }
 
-    /// Returns whether a step was done. After a failure the segment is kept, so that a failure costs only space.
+    /// Returns whether a step was done. After a failure the segment is kept, so a failure costs only space.
     fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
@@ -169,7 +166,7 @@ impl Inner {
     }
 
     /// Finds the rows of a segment from its index. If the index is damaged or was never written, reads the whole
-    /// segment. Notes damage that is new since the start, so that the segment is kept: the lost rows may be deletes that
+    /// segment. Notes damage that is new since the start. The segment is then kept, because the lost rows may be deletes that
     /// hide rows of older segments.
     fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
         let Candidate { segment, file, keep_deletes } = candidate;
@@ -222,9 +219,9 @@ impl Inner {
         if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
-    /// Removes a segment after its intact rows were copied. The segment is kept if damaged rows of it are still needed, or if
-    /// some of its rows are unknown, because no other file has bytes of these rows. Damaged rows that are needed stay in the
-    /// index, so that reads report them.
+    /// Removes a segment after its intact rows were copied. The segment is kept if some of its damaged rows are still needed or
+    /// some of its rows are unknown. No other file has bytes of these rows. Damaged rows that are needed stay in the index, so
+    /// that reads report them.
     fn finish(&self, files: &mut Files, segment: u32) -> Result<()> {
         let live = {
             let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
@@ -239,7 +236,7 @@ impl Inner {
             );
             return Ok(());
         }
-        // From now on the segment is not read, even after a crash.
+        // After this call the manifest lists the segment as removed, so no start reads the segment, even after a crash.
         files.segments.retire(segment)?;
         files.kept.remove(&segment);
         let mut directory = self.directory.write().unwrap_or_else(PoisonError::into_inner);
@@ -285,9 +282,7 @@ impl Inner {
     }
 }
 
-/// A row to be copied.
 enum Needed {
-    /// The bytes of the row.
     Put(Vec<u8>),
     Delete(Rest),
 }

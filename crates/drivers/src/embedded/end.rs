@@ -1,9 +1,9 @@
 //! The file `END`: how many bytes of the growing segment are on disk (`docs/format/segment.md`).
 //!
 //! A segment that was cut off at its end looks like a segment whose last append did not finish. `END` shows the difference.
-//! After each synced batch, the driver appends a record to `END`. It states the length of the growing segment up to the end of
-//! the batch. This append is not synced, so a `put` costs no additional sync. After a power failure `END` may state fewer bytes
-//! than were on disk, but never more.
+//! After each synced batch, the driver appends a record to `END`. The record states the length of the growing segment up to the
+//! end of the batch. This append is not synced, so a `put` costs no additional sync. After a power failure `END` may state
+//! fewer bytes than were on disk, but never more.
 
 use std::io;
 use std::path::Path;
@@ -27,7 +27,6 @@ pub struct End {
     pub bytes: u64,
 }
 
-/// Result of reading the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The last intact record.
@@ -80,14 +79,14 @@ fn decode(bytes: &[u8]) -> Found {
 }
 
 impl Known {
-    /// The facts about segment `number` with the minimum length that `END` states. `END` is only about a growing segment.
+    /// The facts about segment `number` with the minimum length that `END` states. `END` states a length only for the growing
+    /// segment.
     pub fn with_end(self, number: u32, end: Option<End>) -> Self {
         let stated = end.filter(|end| end.number == number && self.state == State::Growing);
         Self { bytes: self.bytes.max(stated.map_or(0, |end| end.bytes)), ..self }
     }
 }
 
-/// The open file.
 #[derive(Default)]
 pub struct Writer {
     /// `None` before the first record, and after a failed append.
@@ -97,8 +96,8 @@ pub struct Writer {
 
 impl Writer {
     /// Appends a record without a sync. If the file is not open, or would become too long, [`Self::begin`] replaces it. All
-    /// `end.bytes` must be on disk. After a failure the file may state fewer bytes, so that a missing end may not be detected.
-    /// The rows are not affected.
+    /// `end.bytes` must be on disk. A failure does not affect the rows. The file may then state fewer bytes, and a start may not
+    /// detect that the end of the segment is missing.
     pub fn append(&mut self, disk: &dyn Disk, directory: &Path, end: End) {
         let record = end.encode();
         let fits = self.length + record.len() as u64 <= END_BYTES_MAX;
@@ -112,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// Replaces the file by one with this record. The bytes are durable on return, the name is not.
+    /// Replaces the file with a file that has only this record. On return the bytes are durable, the renaming may not be.
     pub fn begin(&mut self, disk: &dyn Disk, directory: &Path, end: End) -> io::Result<()> {
         let (path, new) = (directory.join(FILE), directory.join(format!("{FILE}.new")));
         self.file = None;

@@ -18,7 +18,6 @@ pub const TRAILER_BYTES: usize = 28;
 
 /// Largest partition or clustering, bytes. Its length is a u16.
 pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
-/// Largest value, bytes.
 pub const VALUE_BYTES_MAX: usize = 64 << 20;
 /// Largest size of all rows of one `put`, bytes. Offsets in a segment are u32.
 pub const BATCH_BYTES_MAX: usize = 512 << 20;
@@ -27,14 +26,12 @@ const DELETE: u8 = 1;
 /// Used in the index only: the row has the same table and partition as the previous row.
 const SAME_PARTITION: u8 = 2;
 
-/// Whether a row puts a value or deletes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Put,
     Delete,
 }
 
-/// A row in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowRef<'a> {
     pub action: Action,
@@ -108,7 +105,6 @@ impl RowHead {
     }
 }
 
-/// Result of decoding a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
     Row(RowRef<'a>),
@@ -129,7 +125,6 @@ pub fn take_unproven(bytes: &[u8]) -> Option<RowRef<'_>> {
     head.row(bytes.get(..head.bytes())?)
 }
 
-/// Decodes the row at the start of `bytes`.
 pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     let Some(head) = RowHead::decode(bytes) else { return Taken::Nothing };
     let Some(row) = bytes.get(..head.bytes()) else { return Taken::Nothing };
@@ -139,8 +134,8 @@ pub fn take_row(bytes: &[u8]) -> Taken<'_> {
     }
 }
 
-/// Whether the bytes are a row in which only one of the three lengths is damaged. This is so if the checksum is correct after
-/// this length is replaced by the one that follows from the number of bytes.
+/// Whether the bytes are a row in which only one of the three lengths is damaged. The number of bytes gives the correct length.
+/// With this length, the checksum is correct.
 pub fn is_row_with_wrong_length(bytes: &[u8]) -> bool {
     let (Some(head), Some((fields, keys))) = (RowHead::decode(bytes), bytes.split_first_chunk()) else {
         return false;
@@ -308,7 +303,6 @@ impl IndexBuilder {
     }
 }
 
-/// A decoded trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
     /// End of the rows and start of the index.

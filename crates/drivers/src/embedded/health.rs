@@ -10,8 +10,8 @@ use super::format::file_name;
 use super::quarantine;
 use super::scan::Damage;
 
-/// Collects the known damage and lists the quarantine. `torn_bytes` is the number of bytes at the ends of files that were
-/// cut off when the directory was opened, or that are ignored because it was opened read-only.
+/// Collects the known damage and lists the quarantine. `torn_bytes` is the number of bytes of torn ends. They were cut off when
+/// the directory was opened, or are ignored if it was opened read-only.
 pub fn health(
     disk: &dyn Disk,
     directory: &Path,

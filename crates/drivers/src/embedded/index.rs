@@ -9,7 +9,6 @@ use tacho_store::driver::{Order, Scan};
 
 use super::format::{Action, Entry, ROW_HEAD_BYTES};
 
-/// Position of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub segment: u32,
@@ -23,7 +22,6 @@ pub type Found = (Box<[u8]>, Place);
 
 type Partition = BTreeMap<Box<[u8]>, Place>;
 
-/// The partitions of a table.
 type Partitions = HashMap<Box<[u8]>, Partition>;
 
 /// Needed and total bytes of a segment.
@@ -33,7 +31,6 @@ pub struct Usage {
     pub live: u64,
     /// Bytes of deletes.
     pub deletes: u64,
-    /// Bytes of all rows.
     pub total: u64,
 }
 
@@ -149,7 +146,7 @@ impl Index {
         }
     }
 
-    /// Partition and clustering of each row of a table.
+    /// Calls `each` with the partition and the clustering of each row of a table.
     pub fn each_key(&self, table: Table, each: &mut dyn FnMut(&[u8], &[u8])) {
         for (partition, rows) in self.table(table) {
             rows.keys().for_each(|clustering| each(partition, clustering));

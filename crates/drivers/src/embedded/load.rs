@@ -86,7 +86,7 @@ pub fn load_from(
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
-        // A short file may still have a row if a batch head is missing. But the scan has found no row.
+        // A file shorter than `WITH_ROW_BYTES_MIN` could have a row without the head of a batch, but the scan has found no row.
         return Ok(if length < WITH_ROW_BYTES_MIN { Loaded::Unfinished } else { Loaded::Unknown });
     }
     Ok(Loaded::Scanned(scanned))
@@ -102,7 +102,6 @@ enum Sealing {
     Missing,
 }
 
-/// Reads the index of a file that ends at `end`.
 fn read_index(read: ReadExactAt<'_>, end: u64) -> io::Result<Sealing> {
     let Some(at) = end.checked_sub(TRAILER_BYTES as u64) else { return Ok(Sealing::Missing) };
     let mut last = [0; TRAILER_BYTES];

@@ -61,7 +61,6 @@ impl State {
     }
 }
 
-/// Facts about one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     pub state: State,
@@ -80,7 +79,6 @@ pub struct Manifest {
     pub files: BTreeMap<u32, Known>,
 }
 
-/// Result of reading the two copies.
 pub struct Found {
     pub manifest: Option<Manifest>,
     /// Names of damaged copies, and the reasons.
@@ -102,8 +100,6 @@ impl Manifest {
         text.into_bytes()
     }
 
-    /// Decodes one copy of the manifest.
-    ///
     /// # Errors
     /// `Version` for a newer version; `Corrupt` for any other bytes that [`Self::write`] did not write.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
@@ -134,7 +130,7 @@ impl Manifest {
             };
             manifest.line(line).ok_or_else(malformed)?;
         }
-        // A line may be missing, repeated, or written in another way.
+        // The comparison detects missing lines, repeated lines, and lines in a form that `encode` does not write.
         match manifest.encode().iter().zip(bytes).position(|(a, b)| a != b) {
             None => Ok(manifest),
             Some(at) => {
@@ -258,7 +254,6 @@ mod tests {
         }
     }
 
-    /// The fuzz target `manifest` found that lines in another form were accepted.
     #[test]
     fn only_the_written_form_is_accepted() {
         let text = String::from_utf8(example().encode()).unwrap();

@@ -18,9 +18,9 @@ mod opening;
 mod patience;
 mod pin;
 mod quarantine;
+mod row_read;
 mod scan;
 mod segments;
-mod spot;
 mod survey;
 mod surveyed;
 mod verify;
@@ -60,11 +60,11 @@ use format::{Action, RowRef, VALUE_BYTES_MAX};
 use index::{Found, Index, Place};
 use manifest::Known;
 use patience::Patience;
+use row_read::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use segments::{Handles, Purpose, Segments, entries};
-use spot::{Choice, Damage, Spot, WHOLE_BYTES_MAX};
 use survey::Survey;
 
-/// Size of a segment, bytes. It is large enough that all files can stay open, and small enough that rewriting one takes
+/// Size of a segment, bytes. It is large enough that all files can stay open, and small enough that a segment is rewritten in
 /// little time.
 const SEGMENT_BYTES: u64 = 256 << 20;
 /// Limits on rows and bytes per page of a scan.
@@ -78,7 +78,7 @@ const INLINE_BYTES_MAX: usize = 2 << 20;
 struct Directory {
     index: Index,
     handles: Handles,
-    /// Segment and offset of rows that are damaged according to a read of their whole segment.
+    /// Segment and offset of each row that the verification of its segment found damaged (`verify.rs`).
     doubted: BTreeSet<(u32, u32)>,
 }
 
@@ -88,7 +88,7 @@ struct Files {
     compaction: Option<Compaction>,
     /// Segments that compaction cannot remove, because they are damaged or unreadable.
     kept: BTreeMap<u32, Kept>,
-    /// Whether the disk was full in the last compaction. The next one then starts with the segment that needs the least
+    /// Whether the disk was full in the last compaction. The next compaction then starts with the segment that needs the least
     /// space.
     is_full: bool,
 }
@@ -121,8 +121,8 @@ impl Embedded {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }
 
-    /// Whether the manifest of a directory names a segment that is part of the store, or a segment file is long enough for a
-    /// row. No file is created, changed or removed.
+    /// Whether a directory may have rows: its manifest names a segment that is part of the store, or one of its segment files is
+    /// long enough for a row. No file is created, changed or removed.
     ///
     /// # Errors
     /// `Version` when a newer version wrote the directory; `Io` when a file cannot be read.
@@ -168,7 +168,9 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T> {
     match threads.start(work).join().await {
         Ok(result) => result,
-        Err(error) => Err(Error::new(ErrorKind::Closed, "driver's task did not end").caused_by(error)),
+        Err(error) => {
+            Err(Error::new(ErrorKind::Closed, "driver's task was cancelled or panicked").caused_by(error))
+        }
     }
 }
 
@@ -223,7 +225,6 @@ impl Inner {
         }
     }
 
-    /// The state of the writer.
     fn files(&self) -> Result<MutexGuard<'_, Files>> {
         match &self.files {
             Some(files) => Ok(files.lock().unwrap_or_else(PoisonError::into_inner)),
@@ -325,7 +326,6 @@ impl Inner {
         Ok(all)
     }
 
-    /// All rows of a scan.
     fn rows(
         &self,
         mut scan: Scan,
@@ -396,8 +396,8 @@ impl Inner {
 }
 
 impl Inner {
-    /// Reads on this thread if all rows together have few bytes and are in the page cache; otherwise as [`blocking`] does.
-    /// `row_max` is an estimate of the bytes that are read of a longer row.
+    /// Reads on this thread if all rows together have at most [`INLINE_BYTES_MAX`] bytes and are in the page cache. Otherwise
+    /// reads with [`blocking`]. `row_max` is an estimate of the bytes that are read of a longer row.
     async fn read_anywhere(
         self: Arc<Self>,
         scans: Vec<Scan>,
@@ -421,7 +421,6 @@ impl Inner {
 }
 
 impl Page {
-    /// Makes the scan continue after this page.
     fn continue_after(&self, scan: &mut Scan) {
         if let Some(last) = &self.last {
             let after = Bound::Excluded(last.clone());

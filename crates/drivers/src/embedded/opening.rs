@@ -54,7 +54,8 @@ impl Segments {
             let path = quarantine::path(directory).join(name);
             tracing::error!(
                 path = %path.display(),
-                "the end of a segment is missing, as this note states; to end the warnings of answers, remove it and restart"
+                "the end of a segment is missing, as this note states; to end the warnings in answers, remove the note and \
+                 restart"
             );
         }
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
@@ -94,9 +95,9 @@ impl Segments {
         }
     }
 
-    /// Copies the end that [`Self::cut_torn`] will cut off to the quarantine, if an operator permits missing parts. Must precede
-    /// all other changes of the directory: only the old `END` and manifest show that the end was acknowledged. Both are replaced
-    /// later, and a start after a crash must then find the copy.
+    /// Quarantines a copy of the end that [`Self::cut_torn`] will cut off, if an operator permits missing parts. This call
+    /// must precede all other changes of the directory, because only the old `END` and the old manifest show that the end
+    /// was acknowledged. Later steps replace both. If the process dies after these steps, the next start must find the copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
         let known = self.manifest.files.get(&number);
@@ -110,7 +111,7 @@ impl Segments {
         }
     }
 
-    /// Removes `END`, because an operator permits that the end that it states is missing.
+    /// Removes `END`, because an operator permits the loss of the end that `END` states.
     fn forget_end(&self) -> Result<()> {
         let path = self.directory.join(end::FILE);
         match self.disk.remove(&path) {
@@ -121,8 +122,8 @@ impl Segments {
         }
     }
 
-    /// Adds the quarantined files to the manifest, and removes from it those that an operator has taken out of the quarantine.
-    /// Deletes that hide rows of a quarantined file are kept until the file is taken out.
+    /// Adds the quarantined files to the manifest. Removes from the manifest the files that an operator has taken out of the
+    /// quarantine. Deletes that hide rows of a quarantined file are kept until the file is taken out.
     fn take_in_quarantine(&mut self, names: &[String]) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         let there: Vec<u32> = names.iter().filter_map(|name| quarantine::number(name)).collect();
@@ -151,7 +152,7 @@ impl Segments {
         if let Some(damage) = loaded.damage() {
             self.damage.insert(number, damage.clone());
         }
-        // The previous process may have ended before a sync, or after a failed one. Rows that are read from now on, and the
+        // The previous process may have ended before a sync, or after a failed sync. Rows that are read from now on, and the
         // length in the manifest, must survive a power failure.
         let unproven = match &loaded {
             Loaded::Scanned(scanned) => Some(scanned.proven),
@@ -237,8 +238,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes the end of the valid part to the manifest before the bytes after it are cut off, because the process may end
-    /// between the cut and the next manifest.
+    /// Writes the end of the valid part to the manifest. The write comes before the cut, because the process may end between
+    /// the cut and the next manifest.
     fn state_end(&mut self, number: u32, length: u64, torn: u64) -> Result<()> {
         let stated = self.manifest.files.get(&number).map_or(0, |known| known.bytes);
         if torn == 0 && stated <= length {
@@ -258,8 +259,8 @@ impl Segments {
         }
     }
 
-    /// Removes a file that is too short for a row. The manifest is written before, because a manifest that names a missing
-    /// file is refused. If that fails, the file stays, and the next start removes it.
+    /// Removes a file that is too short for a row. The manifest is written first, because a manifest that names a missing file
+    /// is refused. If the write fails, the file stays, and the next start removes it.
     fn remove_unfinished(&mut self, number: u32, path: &Path) -> Result<()> {
         if let Some(known) = self.manifest.files.remove(&number)
             && let Err(error) = self.write_manifest(Purpose::Freeing)
@@ -313,7 +314,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Moves an unreadable file to the quarantine. If that fails, the file stays in place and is not read.
+    /// Moves an unreadable file to the quarantine. If the move fails, the file stays in place and is not read.
     pub(super) fn set_aside(&mut self, number: u32) {
         let known = Known { state: State::SetAside, bytes: 0, crc: None };
         self.manifest.files.insert(number, known);
@@ -325,7 +326,7 @@ impl Segments {
         }
     }
 
-    /// Deletes a file that is marked as removed in the manifest. If that fails, the next open retries it. Until then,
+    /// Deletes a file that is marked as removed in the manifest. If the removal fails, the next open retries it. Until then,
     /// deletes that hide its rows are kept.
     pub(super) fn unlink(&mut self, number: u32) {
         let path = file_path(&self.directory, number);

@@ -1,5 +1,5 @@
-//! Reads with or without waiting for the disk. Most requested rows are in the page cache. Reading them on the calling
-//! thread takes a few microseconds; using another thread takes tens of microseconds.
+//! Reads with or without waiting for the disk. Most requested rows are in the page cache. To read such a row on the
+//! calling thread takes a few microseconds. To pass the read to another thread takes tens of microseconds.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tacho_store::disk::ReadFile;
 pub enum Patience {
     /// Reads from the disk and waits for it.
     Disk,
-    /// Fails if some bytes are not in memory, or if the system cannot tell.
+    /// Fails if some bytes are not in memory, or if the system cannot show whether they are.
     Memory,
 }
 

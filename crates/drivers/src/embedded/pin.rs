@@ -24,7 +24,7 @@ impl Segments {
             let path = file_path(&self.directory, *number);
             let growing = self.active.as_ref().filter(|active| active.number == *number);
             let bytes = match growing {
-                // The file may be longer: the rest of a failed write may be behind this length.
+                // The file may be longer, because the rest of a failed write may be after this length.
                 Some(active) => active.length,
                 None => read_length(&path)?,
             };

@@ -1,5 +1,5 @@
-//! The quarantine: unreadable files and damaged ends of files, which may still have records, and notes about missing ends. The
-//! server never removes them.
+//! The quarantine of unreadable segments, copies of torn ends of segments, and notes about missing ends. The segments and the
+//! copies may still have intact rows, so the server never removes a file of the quarantine.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,7 +16,6 @@ pub const DIRECTORY: &str = "quarantine";
 const TORN: &str = ".segment.torn-";
 /// Part of the file name of a note about a missing end of a segment.
 const MISSING: &str = ".missing-";
-/// Bytes copied per step.
 const PART_BYTES: usize = 1 << 20;
 
 pub fn path(directory: &Path) -> PathBuf {
@@ -59,7 +58,7 @@ impl Missing {
     }
 }
 
-/// The missing end of a segment that a note with this file name states. `None` for another file.
+/// The missing end that a note with this file name states. `None` if the file is not a note.
 pub fn missing(name: &str) -> Option<Missing> {
     let (number, range) = name.split_once(MISSING)?;
     let (offset, bytes) = range.split_once('-')?;
@@ -72,7 +71,7 @@ pub fn missing(name: &str) -> Option<Missing> {
 }
 
 /// Notes the missing end of a segment in the quarantine, so that each start reports it until an operator removes the note.
-/// On return the note is durable. A note of an earlier start is replaced by an equal one.
+/// On return the note is durable. It replaces an equal note of an earlier start.
 pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Result<PathBuf> {
     let quarantine = path(directory);
     let to = quarantine.join(missing.name());
@@ -104,8 +103,8 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
     moved().map_err(|e| Error::io("quarantine segment", &from, e))
 }
 
-/// Copies the end of a segment, which begins at `offset`, into the quarantine. Returns the path of the copy. If an earlier start
-/// ended before it cut the segment, its copy is completed.
+/// Copies the bytes of a segment from `offset` on into the quarantine. Returns the path of the copy. If an earlier
+/// start ended before it cut the segment, its copy may be incomplete. This function then completes that copy.
 pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> Result<PathBuf> {
     let from = file_path(directory, number);
     let name = format!("{number:08}{TORN}{offset}");
@@ -126,7 +125,7 @@ pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> 
             file.append(part.get(..bytes).unwrap_or_default())?;
             at += bytes as u64;
         }
-        // The earlier process may have failed to sync its bytes.
+        // The earlier start may have failed to sync the bytes that it copied, and a later sync alone may not write them.
         if copied > 0 {
             disk.renew(&to, 0)?
         } else {

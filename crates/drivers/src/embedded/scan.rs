@@ -12,14 +12,13 @@ use super::format::{
     is_row_with_wrong_length, take_batch_head, take_row,
 };
 
-/// Limit on the bytes of failed checksum attempts after damaged places; they take about one second. Above the limit,
-/// only batch heads are searched. The limit is needed because values may be full of bytes that look like heads of rows.
+/// Limit on the bytes over which the scan computes checksums without finding a row. So many bytes take about one second. Above
+/// the limit, the scan searches only for batch heads. Values may be full of bytes that look like heads of rows.
 const TRIED_BYTES_MAX: u64 = 4 << 30;
 
 /// A shorter batch cannot contain a row.
 const BATCH_WITH_ROW_BYTES_MIN: usize = BATCH_HEAD_BYTES + ROW_HEAD_BYTES;
 
-/// Result of reading a file row by row.
 pub struct Scanned {
     pub index: IndexBuilder,
     /// End of the valid part.
@@ -28,7 +27,7 @@ pub struct Scanned {
     pub torn: u64,
     /// Whether the torn bytes may have been acknowledged. A copy of them is then kept.
     pub doubtful: bool,
-    /// Whether the valid part ends with a mark. Not exact if the valid part has damage.
+    /// Whether the valid part ends with a mark, a batch without rows. May be wrong if the valid part has damage.
     pub marked: bool,
     /// Position of the last mark of the valid part. All bytes before it were synced.
     pub proven: u64,
@@ -39,7 +38,6 @@ pub struct Scanned {
     pub places: Vec<(Offset, Offset)>,
 }
 
-/// Damage of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     pub header: bool,
@@ -48,10 +46,10 @@ pub struct Damage {
     pub changed: bool,
     /// Number of bytes after the end that the manifest states.
     pub excess: u64,
-    /// Number of bytes that were on disk after the end of the file. The file was cut off.
+    /// Number of bytes that the file lacks at its end. They were on disk before the file was cut off.
     pub missing: u64,
-    /// Number of damaged places among the rows, and of their bytes. Both are 0 if the index is intact, because the file is
-    /// then not scanned; its damaged rows are found when they are read.
+    /// Number of damaged places among the rows, and of their bytes. A file with an intact index is not scanned, so both are 0.
+    /// Damaged rows of such a file are found when they are read.
     pub places: u64,
     pub bytes: u64,
     /// Offset of the first damaged place.
@@ -71,7 +69,7 @@ impl Damage {
         self.bytes += (to - from) as u64;
     }
 
-    /// Logs one line per file, because one per damaged place would be too many.
+    /// Logs one line per file, because a line per damaged place would be too many lines.
     pub fn log(&self, path: &Path) {
         let Self { header, index, changed: _, excess, missing, places, bytes, first } = self;
         let path = path.display();
@@ -137,8 +135,9 @@ fn scan_within(
     }
 }
 
-/// Whether the torn end at `at` may be an acknowledged batch that was damaged. After a power failure this is not certain,
-/// because the mark after the last batch is not synced. A batch with fewer bytes than its head states was never synced.
+/// Whether the torn end at `at` may be an acknowledged batch that was damaged. The mark after the last batch is not synced, so
+/// a power failure may lose it. The batch is then acknowledged, but nothing after it proves this. A batch with fewer bytes than
+/// its head states was never synced.
 fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
     match take_batch_head(tail) {
         Some(length) => BATCH_HEAD_BYTES + length <= tail.len(),
@@ -152,7 +151,7 @@ fn is_doubtful(tail: &[u8], index: &IndexBuilder, at: Offset) -> bool {
 
 struct Walk<'a> {
     bytes: &'a [u8],
-    /// Bytes of failed checksum attempts, and the limit on them ([`TRIED_BYTES_MAX`]).
+    /// Bytes over which checksums were computed without finding a row, and the limit on them ([`TRIED_BYTES_MAX`]).
     tried: u64,
     tried_max: u64,
     damage: Damage,
@@ -177,7 +176,7 @@ impl<'a> Walk<'a> {
         (end <= self.bytes.len()).then_some((rows, end))
     }
 
-    /// The row at `at`, which may be any offset. `Nothing` above the limit on failed attempts.
+    /// The row at any offset `at`. `Nothing` if `tried` is above its limit.
     fn search(&mut self, at: Offset) -> Taken<'a> {
         if self.tried > self.tried_max {
             return Taken::Nothing;
@@ -202,8 +201,8 @@ impl<'a> Walk<'a> {
         self.places.push((from, to));
     }
 
-    /// Counts the last damaged place as a damaged index, and not as damaged rows, if it has the length of the index and the
-    /// trailer of the rows that were found.
+    /// Counts the last damaged place as a damaged index instead of damaged rows if the lengths agree: the found rows would have
+    /// an index and a trailer of this length.
     fn count_as_index(&mut self, end: Offset) {
         let index_bytes = self.index.finish(0).len();
         if self.places.last() == Some(&(end.saturating_sub(index_bytes), end)) {
@@ -235,8 +234,8 @@ impl<'a> Walk<'a> {
                     next += row.bytes();
                     (damaged, expected) = (next, next);
                 }
-                // Its lengths lead from the end of the previous row to a row, a batch or the end of the file, so this is a
-                // damaged row. Intact rows inside it may be parts of its value.
+                // The bytes start directly after a row or a batch head. By the lengths in their head, they end at a row, at a
+                // batch or at the end of the file. So they are a damaged row. Intact rows inside it may be parts of its value.
                 Taken::Damaged(bytes) if next == expected && self.is_next(next + bytes) => {
                     next = self.end_of_damaged(next, next + bytes);
                     expected = next;
@@ -257,8 +256,8 @@ impl<'a> Walk<'a> {
             || self.bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_)))
     }
 
-    /// Splits a batch into intact rows and damaged places. The last row may end after the batch, if other rows overwrote the
-    /// rows of this head. It counts as intact.
+    /// Splits a batch into intact rows and damaged places. If a later batch overwrote the
+    /// rows of this batch, the last row may end after `end`. Such a row counts as intact.
     fn split(&mut self, rows: Offset, end: Offset) -> Split<'a> {
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         let mut at = rows;
@@ -286,11 +285,12 @@ impl<'a> Walk<'a> {
         Split { sound, damaged, end: at }
     }
 
-    /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where something intact starts or the
-    /// batch ends. If one of the lengths is too large, the bytes up to `by_length` contain intact rows that follow the
-    /// damaged row. But intact rows found there may also be a part of its value. A found row follows the damaged row in two
-    /// cases: it ends after `by_length`; or the checksum of the damaged row is correct if one of its lengths is changed so
-    /// that it ends at the found row.
+    /// The end of the damaged row at `at`. By its lengths the row ends at `by_length`, where an intact row or batch starts, or
+    /// the batch ends. If one of the lengths is too large, intact rows before `by_length` follow the damaged row. But such
+    /// intact rows may also be parts of the damaged row's value. An intact row counts as the next row in two cases:
+    /// - The intact row ends after `by_length`.
+    /// - The checksum of the damaged row is correct if one of its lengths is changed so that the row ends where the intact row
+    ///   begins.
     fn end_of_damaged(&mut self, at: Offset, by_length: Offset) -> Offset {
         let mut next = at + ROW_HEAD_BYTES;
         while next < by_length && self.tried <= self.tried_max {
@@ -342,7 +342,7 @@ mod tests {
     use crate::embedded::format::{Action, encode_header, mark, put_batch};
     use tacho_store::Table;
 
-    /// Bytes in which four of sixteen offsets look like the head of a row, of up to 782 bytes.
+    /// Bytes in which four of sixteen offsets look like the head of a row. Each of these apparent rows has at most 782 bytes.
     fn worst(bytes: usize) -> Vec<u8> {
         [0, 1]
             .repeat(bytes / 2)
@@ -373,7 +373,7 @@ mod tests {
         let value = worst(200_000);
         let mut bytes = file(&[b"before", &value, b"last"]);
         let at = HEADER_BYTES + BATCH_HEAD_BYTES * 3 + 14 + 1 + 1 + 6;
-        // Damages the head and the row of the second batch. The next intact item is after its value.
+        // Damages the head and the row of the second batch. The next intact item is after the value of this row.
         bytes[at] ^= 1;
         bytes[at + BATCH_HEAD_BYTES] ^= 1;
         for tried_max in [0, 1_000_000, u64::MAX] {
@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    /// The clustering of all rows of a file in which all bytes were acknowledged, and the damaged places.
+    /// Scans a file in which all bytes were acknowledged. Returns the clustering of each row, and the damaged places.
     fn scanned(bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<(Offset, Offset)>) {
         let mut found = Vec::new();
         let scanned = scan(bytes, bytes.len(), Damage::default(), &mut |entry| {
@@ -400,7 +400,7 @@ mod tests {
         RowRef { action: Action::Put, table: Table::Chunks, partition: b"p", clustering, value }
     }
 
-    /// Rows of 64 bytes: a flipped bit in a length gives the length of two rows.
+    /// Each row has 64 bytes. A flipped bit in one of its lengths makes it as long as two rows.
     #[test]
     fn a_damaged_length_hides_no_other_row() {
         let value = [7; 64 - ROW_HEAD_BYTES - 2];
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(scanned(&bytes), (vec![b"b".to_vec()], vec![(head, head + BATCH_HEAD_BYTES)]));
     }
 
-    /// A row was cut off, and rows were written after it. According to its length, it ends inside a later row.
+    /// A row was cut off, and rows were written after it. According to its lengths, the cut row ends inside a later row.
     #[test]
     fn an_intact_row_that_ends_after_a_damaged_one_is_read() {
         let mut bytes = [encode_header(1), mark()].concat();

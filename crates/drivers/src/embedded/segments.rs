@@ -21,12 +21,11 @@ use super::manifest::{Known, Manifest, State};
 use super::scan::Damage;
 use super::scan::entry_of;
 
-/// A file that reserves disk space: one 64th of the size of a segment, which is 4 MiB of 256 MiB. The file is removed when
-/// the disk is full and a write helps to free space. The reserved space is enough for tens of thousands of deletes.
+/// A file that reserves disk space. Its size is one 64th of the size of a segment: 4 MiB for segments of 256 MiB. [`Segments`]
+/// removes it if the disk is full during a write that helps to free space. 4 MiB are enough for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 
-/// The growing segment.
 pub struct Active {
     pub number: u32,
     pub path: PathBuf,
@@ -56,7 +55,6 @@ pub struct Segments {
     pub(super) active: Option<Active>,
     /// States the synced bytes of the growing segment.
     pub(super) end: end::Writer,
-    /// Known damage, by segment.
     pub(super) damage: BTreeMap<u32, Damage>,
     /// Bytes that were cut off when the directory was opened.
     pub(super) torn_bytes: u64,
@@ -71,10 +69,8 @@ pub struct Written {
     pub offsets: Vec<u32>,
 }
 
-/// Purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A caller puts rows.
     Put,
     /// The write helps to free space, so it may use the reserve.
     Freeing,
@@ -236,7 +232,7 @@ impl Segments {
         })
     }
 
-    /// Clears the path of a new file: quarantines a file that a failed attempt left there, or removes it if it has no rows.
+    /// Clears the path of a new file. Removes an existing file if it is too short for a row, and quarantines it otherwise.
     fn quarantine_leftover(&mut self, number: u32, path: &Path) -> Result<()> {
         match self.disk.length(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -287,9 +283,9 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes the manifest, including the current minimum length of the growing segment. Without that length, a
-    /// copy of the directory with files from different times could lack the copied rows of a removed segment,
-    /// and would still open without an error.
+    /// Writes the manifest, including the synced length of the growing segment. Before the driver removes a segment, it copies
+    /// the needed rows to the growing segment. With the length, an open detects a copy of the directory whose growing file is
+    /// older than its manifest and therefore lacks these rows.
     pub(super) fn write_manifest(&mut self, purpose: Purpose) -> Result<()> {
         if let Some(active) = &self.active
             && let Some(known) = self.manifest.files.get_mut(&active.number)
@@ -306,12 +302,11 @@ impl Segments {
         self.manifest.next.saturating_sub(1)
     }
 
-    /// The number of the growing segment.
     pub fn growing(&self) -> Option<u32> {
         self.active.as_ref().map(|active| active.number)
     }
 
-    /// Whether an older file may have rows that are hidden by deletes in file `number`. Quarantined files and files
+    /// Whether an older file may have rows that are masked by deletes in file `number`. Quarantined files and files
     /// that could not be removed are included.
     pub fn has_older(&self, number: u32) -> bool {
         self.manifest.files.keys().any(|other| *other < number)
@@ -346,14 +341,12 @@ impl Segments {
         })
     }
 
-    /// Removes a retired segment.
     pub fn remove(&mut self, number: u32) {
         self.damage.remove(&number);
         self.unlink(number);
         self.refill_reserve();
     }
 
-    /// All files in the manifest.
     pub const fn known(&self) -> &BTreeMap<u32, Known> {
         &self.manifest.files
     }
@@ -471,7 +464,6 @@ fn check(rows: &[RowRef<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Index entries of the written rows.
 pub fn entries<'a>(rows: &'a [RowRef<'a>], written: &'a Written) -> impl Iterator<Item = Entry<'a>> {
     rows.iter().zip(&written.offsets).map(|(row, offset)| entry_of(row, *offset))
 }

@@ -23,7 +23,6 @@ use super::segments::Handles;
 /// Limit on files listed in a message.
 const NAMED_MAX: usize = 10;
 
-/// The survey of a directory.
 pub struct Survey {
     /// The manifest that was read, or an empty one.
     pub manifest: Manifest,
@@ -31,15 +30,13 @@ pub struct Survey {
     pub is_complete: bool,
     /// Whether an operator has permitted opening the directory without the missing files.
     pub is_accepted: bool,
-    /// Names of damaged copies of the manifest.
     pub manifest_damaged: Vec<&'static str>,
     /// Segments that were read, ordered by number.
     pub files: Vec<(u32, Loaded)>,
     /// Segments that were not read because they are no longer needed.
     pub unread: Vec<u32>,
-    /// Names of the quarantined files.
     pub quarantine: Vec<String>,
-    /// Bytes of the growing segment that were on disk.
+    /// Bytes of the growing segment that were on disk according to `END`. `None` if `is_accepted`.
     end: Option<End>,
     /// For each segment, the bytes that were on disk according to the manifest and `END`. Empty unless an operator has permitted
     /// that parts are missing.
@@ -80,8 +77,8 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
-        // The manifest lists the file as set aside, but the file exists: either it could not be moved to the quarantine, or
-        // an operator repaired it and put it back. It is read like a file that the manifest does not name.
+        // The manifest lists the file as set aside, but the file exists. The move to the quarantine failed, or an operator
+        // repaired the file and put it back. The file is read like a file that the manifest does not name.
         let is_aside =
             |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
         manifest.files.retain(|number, known| !is_aside(number, known));
@@ -103,7 +100,6 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Damage that the survey has found.
     pub fn health(&self, disk: &dyn Disk, directory: &Path) -> Health {
         let damage =
             self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
@@ -146,7 +142,8 @@ impl Survey {
             scanned.index = IndexBuilder::default();
         }
         if let Loaded::Scanned(scanned) = &mut loaded {
-            // The start cuts off the torn bytes. They were acknowledged according to the manifest or `END`, so a copy is kept.
+            // The start cuts off the torn bytes. If the manifest or `END` states that some of them were on disk, the start
+            // keeps a copy.
             let stated = self.permitted.get(&number).copied().unwrap_or(0);
             scanned.doubtful |= scanned.torn > 0 && stated > scanned.length;
         }
@@ -162,7 +159,6 @@ impl Survey {
 }
 
 impl Loaded {
-    /// The damage of the file, if any.
     pub fn damage(&self) -> Option<&Damage> {
         let (Self::Sealed(damage) | Self::Scanned(Scanned { damage, .. })) = self else {
             return None;
@@ -280,9 +276,10 @@ pub fn mismatches(
     wrong
 }
 
-/// Refuses a directory that lacks files or their ends, or whose files are from different times, as in a copy that was made
-/// while a server wrote the original. A crash cannot cause such a difference: a file is created, then listed in the manifest, and
-/// only then gets rows; it is removed after the manifest marks it as removed.
+/// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a
+/// directory is usually a copy that was made while a server wrote the original. A crash cannot cause such differences: the
+/// driver creates a file, then lists it in the manifest, and only then writes rows to it. It removes a file only after the
+/// manifest marks the file as removed.
 fn check_whole(
     directory: &Path,
     manifest: &Manifest,

@@ -1,6 +1,6 @@
 //! A directory that is locked and read, and not changed yet. The caller may still refuse it.
 //!
-//! A start reads the rows first and compares them with the journals. Only if nothing is missing does it call
+//! A start of the server reads the rows first and compares them with the journals. If nothing is missing, the start calls
 //! [`Surveyed::open`], which cuts off torn ends, removes files and writes the manifest.
 
 use std::path::Path;

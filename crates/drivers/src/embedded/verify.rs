@@ -1,7 +1,8 @@
 //! Verifies that the bytes of ended segments match their checksums in the manifest.
 //!
 //! Every call verifies a small part, in order of the segments, so that the caller determines the rate. If a segment
-//! is damaged, its needed rows are checked one by one, so that unreadable rows are reported although no query has read them.
+//! is damaged, the call checks each row of it that the index still names. So unreadable rows are reported although no query
+//! has read them.
 //!
 //! This file and `mod.rs` use each other. `mod.rs` defines `Inner`, which has the progress of the verification. This
 //! file adds methods to `Inner`.
@@ -26,15 +27,13 @@ const PART_BYTES: u64 = 4 << 20;
 /// Limit on damaged rows of one segment that are reported with their keys. The number of rows in the log line has no limit.
 const ROWS_TOLD_MAX: usize = 4_096;
 
-/// Progress of the verification.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// All segments up to and including this one were read or skipped.
+    /// All segments up to and including this number were read or skipped.
     through: u32,
     current: Option<Current>,
 }
 
-/// The segment that is being read.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     number: u32,
@@ -44,7 +43,6 @@ struct Current {
     crc: u32,
 }
 
-/// Whether all bytes matched, or the reason why not.
 enum Read {
     Sound,
     Wrong(String),
@@ -120,8 +118,8 @@ impl Inner {
         Ok(Some(if crc == expect { Read::Sound } else { mismatch() }))
     }
 
-    /// Finds the needed rows of a damaged segment that are unreadable, and adds them to `doubted`. Logs a segment only if it was
-    /// not counted as damaged before.
+    /// Finds the unreadable rows of a damaged segment that the index still names, and adds them to `doubted`. Logs the segment
+    /// only if it was not counted as damaged before.
     fn wrong(&self, number: u32, file: &Arc<dyn ReadFile>, why: &str) -> Result<Vec<Damaged>> {
         let path = file_path(&self.path, number);
         let is_new = self.note_wrong(number);
@@ -155,7 +153,7 @@ impl Inner {
         Ok(damaged)
     }
 
-    /// The position of a row, if the entry puts the row and the row is still needed.
+    /// The position of the row of `entry`, if the entry is a put and the index still names this row.
     fn place(&self, number: u32, entry: &Entry<'_>) -> Option<Place> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let place = directory.index.get(entry.table, entry.partition, entry.clustering)?;
@@ -182,7 +180,6 @@ impl Inner {
     }
 }
 
-/// Table and key of a row.
 fn key(entry: &Entry<'_>) -> Damaged {
     Damaged {
         table: entry.table,

@@ -47,7 +47,7 @@ impl Bench {
     }
 
     /// Opens the driver and puts a row, on a disk that stops after a number of operations. Returns whether both succeeded.
-    /// If not, the power fails, and the disk works again.
+    /// Otherwise, this function simulates a power failure, after which the disk works again.
     pub async fn starts_within(&self, operations: u64) -> bool {
         self.disk.set_operations(operations);
         // A start may succeed on a stopped disk, for example if only the manifest was not written. Then the put fails.
@@ -69,7 +69,6 @@ impl Bench {
         files
     }
 
-    /// Files of the directory and their content.
     pub fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
         files

@@ -1,9 +1,9 @@
 //! How is this file written? Detects the [`Dialect`] from the first rows. The user sees the result before any row is
 //! imported.
 //!
-//! The detection chooses the delimiter, time format and number format that fit the most rows of the head, so that a few broken
-//! rows change nothing. The order of day and month is never guessed, because a wrong guess would not be noticed:
-//! ambiguous dates are an error.
+//! The detection chooses the delimiter, time format and number format that fit the most rows of the head. So a few broken
+//! rows change nothing. The order of day and month is never guessed, because a wrong guess would not be noticed. Ambiguous
+//! dates are an error.
 
 use super::dialect::{Dialect, Shape};
 use super::number::{self, Numbers};
@@ -19,7 +19,8 @@ const VALUES_MAX: usize = 2_000;
 
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 
-/// Of several patterns that match equally well, the first one is chosen, but a pair of [`DAY_OR_MONTH_FIRST`] is an error.
+/// If several patterns fit equally well, the first pattern is chosen. If both patterns of a [`DAY_OR_MONTH_FIRST`] pair fit
+/// equally well, the result is an error.
 const PATTERNS: [&str; 16] = [
     "%d.%m.%Y %H:%M:%S%.f",
     "%d.%m.%Y %H:%M:%S,%f",
@@ -71,7 +72,6 @@ pub struct Given {
     pub like: Option<Numbers>,
 }
 
-/// The detected dialect and header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detected {
     pub dialect: Dialect,
@@ -89,12 +89,14 @@ pub struct Detected {
 /// End position, row number (counted from 1), and cells of a row.
 type Row = (usize, u64, Vec<String>);
 
-/// Examines the head of a file. The first row is the header, and at least one row must follow, unless `given` has the names
-/// of the columns.
+/// Examines the head of a file. The first row that is not blank is the header, and at least one row must follow, unless
+/// `given` has the names of the columns.
 ///
 /// # Errors
-/// If the first row that is not blank is not UTF-8, the header or all rows are missing, or the header would be misread. If a
-/// setting cannot be detected; the error names the option that sets it. If a column of `given` does not exist.
+/// - The first row that is not blank is not UTF-8.
+/// - The header or all rows are missing, or the header would be misread.
+/// - A setting cannot be detected. The error names the option that sets it.
+/// - A column of `given` does not exist.
 pub fn detect(head: &[u8], given: &Given) -> Result<Detected, String> {
     let (head, bom) = head.strip_prefix(b"\xef\xbb\xbf").map_or((head, 0), |rest| (rest, 3));
     let delimiter = given.delimiter.unwrap_or_else(|| delimiter(head));
@@ -169,7 +171,7 @@ fn table(head: &[u8], delimiter: u8) -> Vec<Row> {
         .collect()
 }
 
-/// Whether a column has values, but no value is a number.
+/// Whether a column has values and none of them is a number.
 fn is_text<'a>(cells: impl Iterator<Item = &'a str>, numbers: Numbers) -> bool {
     let mut scratch = String::new();
     let mut cells = cells.filter(|cell| !cell.is_empty()).peekable();
@@ -191,7 +193,7 @@ pub(crate) fn is_one_of(name: &str, names: &[&str]) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// A column by its name, otherwise by its number, counted from 1.
+/// Finds a column by its name, otherwise by its number, counted from 1.
 pub(crate) fn position(header: &[String], name: &str) -> Result<usize, String> {
     let by_number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|column| *column < header.len());
     header.iter().position(|column| column == name).or_else(by_number).ok_or_else(|| {
@@ -200,8 +202,8 @@ pub(crate) fn position(header: &[String], name: &str) -> Result<usize, String> {
     })
 }
 
-/// The delimiter with which the most rows have as many cells as the header. The header must have more than one cell; if it has
-/// one cell with each delimiter, the comma.
+/// The delimiter with which the most rows have as many cells as the header. The header must have at least two cells. If it
+/// has only one cell with each delimiter, the result is the comma.
 fn delimiter(head: &[u8]) -> u8 {
     let even = |delimiter: &u8| {
         let mut counts = split::rows(head, *delimiter)
@@ -213,7 +215,7 @@ fn delimiter(head: &[u8]) -> u8 {
         if header < 2 { 0 } else { 1 + counts.filter(|count| *count == header).count() }
     };
     let counts = DELIMITERS.map(|delimiter| (even(&delimiter), delimiter));
-    // Of equal counts, the first one of the list is chosen.
+    // Of equal counts, `max_by_key` returns the last. Because of `rev`, this is the first delimiter of the list.
     counts
         .into_iter()
         .rev()
@@ -232,7 +234,7 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
         let mut reader = TimeReader::new(format.clone(), TimeZone::UTC);
         cells.iter().filter(|cell| reader.read(cell).is_ok()).count()
     };
-    // The first of several formats that fit equally well. The search ends at a format that fits all rows.
+    // `best` is the first of several formats that fit equally well. The search ends at a format that fits all rows.
     let mut best: Option<(usize, &TimeFormat)> = None;
     for format in &candidates {
         let count = fits(format);
@@ -244,8 +246,8 @@ pub(crate) fn time_format(cells: &[&str]) -> Result<TimeFormat, String> {
     let first = || shown(cells.first().unwrap_or(&""));
     let Some((count, best)) = best.filter(|(count, _)| *count * 2 > cells.len()) else {
         return Err(format!(
-            "unknown time format in {}: known are {KNOWN_TIMES}; --time-format sets another, \
-             --time-column the column of times",
+            "unknown time format in {}: known are {KNOWN_TIMES}; --time-format sets another format, \
+             --time-column selects the column of times",
             first()
         ));
     };
@@ -286,8 +288,9 @@ struct Found {
     certain: bool,
 }
 
-/// The number format with which the most values are numbers. Among equal formats: the format of other files, then a format with
-/// its decimal point, then the first one of the list, which begins with a point and no separator.
+/// The number format with which the most values are numbers. Of formats with equal counts, `given.like` comes first, then the
+/// formats with its decimal point, then the formats with the other decimal point. Otherwise the order of `all` decides, which
+/// begins with the decimal point `.` and no thousands separator.
 fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     let separators = [None, Some(','), Some('.'), Some('\''), Some(' '), Some('\u{a0}'), Some('\u{202f}')];
     let all = ['.', ','].into_iter().flat_map(|decimal| {
@@ -305,7 +308,6 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
         .filter(allowed)
         .map(|n| (number::fitting(n, values.iter().map(String::as_str)), n))
         .collect();
-    // The sort is stable: among equal formats the first one stays first.
     let unlike = |numbers: &Numbers| given.like.is_some_and(|like| like.decimal != numbers.decimal);
     ranked.sort_by_key(|(count, numbers)| (std::cmp::Reverse(*count), unlike(numbers)));
     let said = Numbers { decimal: given.decimal.unwrap_or('.'), thousands: given.thousands };
@@ -318,7 +320,7 @@ fn numbers(values: &[String], delimiter: u8, given: &Given) -> Found {
     if given.like == Some(numbers) {
         return Found { numbers, doubtful: None, doubts: vec![], certain };
     }
-    // A format with another decimal point than that of other files causes no doubt.
+    // If the chosen format has the decimal point of other files, a format with another decimal point causes no doubt.
     let decided = given.like.as_ref().is_some_and(same_decimal);
     let equals: Vec<Numbers> = equals.into_iter().filter(|other| !decided || same_decimal(other)).collect();
     // A comma in a value may be the decimal point, but probably is not if commas also delimit the cells.

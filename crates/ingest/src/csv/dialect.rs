@@ -3,25 +3,22 @@
 use super::number::Numbers;
 use crate::time_text::TimeFormat;
 
-/// The variant of CSV in which a file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
     pub delimiter: u8,
     pub time: TimeFormat,
     pub numbers: Numbers,
-    /// Position of the column with times.
     pub time_column: usize,
     pub shape: Shape,
-    /// Whether values are texts, i.e. entries instead of samples.
+    /// Whether values become entries instead of samples.
     pub texts: bool,
-    /// Columns of a wide file with texts and no number in the first rows, which `detect.rs` examines.
+    /// Columns of a wide file that have texts and no number in the rows that `detect.rs` examines.
     pub text_columns: Vec<usize>,
-    /// Another number format that fits equally well, but reads a comma differently. Cells with different values in both
-    /// formats are refused.
+    /// Another number format that fits equally well, but reads a comma differently. A cell is refused if
+    /// the two formats read different numbers from it.
     pub doubtful: Option<Numbers>,
 }
 
-/// The roles of the columns other than the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     Wide,

@@ -6,7 +6,7 @@ use super::split;
 use crate::rows::{not_utf8, shown};
 use crate::time_text::{TimeFormat, TimeReader};
 
-/// The first row that is not blank must be UTF-8, because all names are read from it.
+/// Refuses a file if its first row that is not blank is not UTF-8. This row is the header, unless the user names the columns.
 pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
     let convert = |from: &str| format!("convert the file, for example with `iconv -f {from} -t utf-8`");
     if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
@@ -28,7 +28,7 @@ pub(super) fn check_text(head: &[u8], delimiter: u8) -> Result<(), String> {
     }
 }
 
-/// Refuses two columns with the same name: they would become one series, or one label.
+/// Refuses two columns with the same name, because they would become one series, or one label.
 pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     let mut seen = std::collections::HashMap::new();
     for (number, name) in (1..).zip(header).filter(|(_, name)| !name.is_empty()) {
@@ -39,7 +39,7 @@ pub(super) fn check_names(header: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a column without a name if it has values, because each of them would be refused. The first column may have row
+/// Refuses a column without a name if it has values, because the import would refuse each of them. The first column may have row
 /// numbers and needs no name. `cells` returns the cells of a column in the first rows.
 pub(super) fn check_unnamed<'a, I: Iterator<Item = &'a str>>(
     header: &[String],
@@ -77,7 +77,6 @@ pub(super) fn check_no_row(header: &[String], time_column: usize, time: &TimeFor
     ))
 }
 
-/// Checks that the number of given names equals the number of columns.
 pub(super) fn check_given(names: &[String], first: &[String]) -> Result<(), String> {
     match names.len() == first.len() {
         true => Ok(()),

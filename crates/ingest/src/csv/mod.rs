@@ -52,7 +52,6 @@ pub struct Csv {
     texts: Vec<Option<u64>>,
     /// Long: the series by the cells that identify it.
     known: HashMap<String, Arc<Labels>>,
-    /// Memory of `known`.
     known_bytes: usize,
     /// Memory budget for the new series of a block.
     budget: Budget,
@@ -85,7 +84,7 @@ fn series(
 }
 
 /// The name given by `--name`, for a wide file. It applies only to a file with one column of values, and only if this column has
-/// one of the [`VALUE_NAMES`]; otherwise the result is an error.
+/// one of the [`VALUE_NAMES`]. Otherwise the result is an error.
 pub(crate) fn name_of_one<'a>(given: &'a str, columns: &[&str]) -> Result<&'a str, String> {
     match columns {
         [one] if is_one_of(one, &VALUE_NAMES) => Ok(given),
@@ -111,8 +110,8 @@ pub fn only_where_empty(name: &str, column: &str) -> String {
     format!("--name {name:?} is used only in rows where column {column:?} is empty")
 }
 
-/// A block gets the memory budget of a request body that is this many times as long. Its budget may be larger than that of a
-/// body with the same length, because the command that reads the file decodes the rows, and not the server.
+/// A block gets the memory budget of a request body that is this many times as long. The larger budget is possible, because
+/// the command that reads the file decodes the rows, not the server.
 const ROW_MEMORY: usize = 4;
 /// Limit in bytes on the memory of the series of a long file that are kept from row to row. Above the limit all kept
 /// series are discarded.
@@ -121,12 +120,13 @@ const KNOWN_BYTES_MAX: usize = 64 << 20;
 const KNOWN_BYTES: usize = 400;
 
 impl Csv {
-    /// `header` is the header of [`Detected`]. `base` has labels for every series. A name in it is used only for a series without
-    /// a name in the file. A long file without a column of names needs it.
+    /// `header` is the header of [`Detected`]. `base` has labels for every series. A name in `base` is used only for a series
+    /// without a name in the file. A long file without a column of names needs a name in `base`.
     ///
     /// # Errors
-    /// If a column of the header cannot be a series; the error names the column. If `base` has a name and the columns of a wide
-    /// file have names of their own. If a long file has neither a column of names nor a name in `base`.
+    /// - A column of the header cannot be a series. The error names the column.
+    /// - `base` has a name, but the columns of a wide file have names of their own.
+    /// - A long file has neither a column of names nor a name in `base`.
     pub fn new(
         header: Vec<String>,
         dialect: Dialect,
@@ -299,7 +299,7 @@ impl Rows for Csv {
         out.batch = slots.batch;
         for (name, count) in self.header.iter().zip(&mut self.texts) {
             let texts = count.as_mut().map(std::mem::take).filter(|texts| *texts > 0);
-            out.texts_left_out.extend(texts.map(|texts| (name.clone(), texts)));
+            out.texts_skipped.extend(texts.map(|texts| (name.clone(), texts)));
         }
         out
     }
@@ -381,8 +381,8 @@ impl Slots {
 /// From 2^53 on, some whole numbers are not exact as a float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Keeps a whole number from 2^53 on as an integer if it has only digits and a sign and fits into 64 bits, because a float may
-/// round it.
+/// Keeps a whole number from 2^53 on as an integer, because a float may round it. The cell must have only digits and a sign, and
+/// the number must fit into 64 bits.
 fn exact(value: f64, cell: &str) -> Value {
     if value.abs() < EXACT_MAX || !value.is_finite() {
         return Value::F64(value);

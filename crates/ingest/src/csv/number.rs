@@ -1,6 +1,5 @@
 //! Which number does this cell hold?
 
-/// How numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     pub decimal: char,
@@ -15,7 +14,6 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// Parses a number. `None` if the text is not a number in this format.
     pub(super) fn read(self, cell: &str, scratch: &mut String) -> Option<f64> {
         // Without this check, a number out of range would become an infinity.
         let digits = |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite());
@@ -63,8 +61,8 @@ fn named(cell: &str) -> Option<f64> {
     }
 }
 
-/// Removes the separators. `None` if a group after the first does not have three digits, or if the first group starts with
-/// `0` or does not have one to three digits.
+/// Removes the separators. `None` if a group is wrong. The first group has one to three digits and does not start with `0`.
+/// Each other group has three digits.
 fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     for (nth, group) in whole.split(separator).enumerate() {
         let digits = if nth == 0 { group.strip_prefix(['-', '+']).unwrap_or(group) } else { group };
@@ -81,7 +79,6 @@ fn ungroup(whole: &str, separator: char, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Number of cells that are numbers in this format.
 pub(super) fn fitting<'a>(numbers: Numbers, cells: impl Iterator<Item = &'a str>) -> usize {
     let mut scratch = String::new();
     cells.filter(|cell| numbers.read(cell, &mut scratch).is_some()).count()

@@ -150,7 +150,11 @@ fn without_any_delimiter_the_comma_is_assumed() {
     let delimiter = |file: &str| detect(file.as_bytes(), &Given::default()).unwrap().dialect.delimiter;
     assert_eq!(delimiter("time\n1581552000\n"), b',');
     assert_eq!(delimiter("time;a,b\n1581552000;1\n"), b';');
-    assert_eq!(delimiter("time;a,b\n1581552000;1,5\n"), b';', "of equal counts the first one of the list");
+    assert_eq!(
+        delimiter("time;a,b\n1581552000;1,5\n"),
+        b';',
+        "of delimiters with equal counts, the first of `DELIMITERS` is chosen"
+    );
 }
 
 #[test]
@@ -212,7 +216,7 @@ fn files_that_would_be_misread_are_refused() {
 }
 
 #[test]
-fn a_given_name_applies_only_to_values_without_one() {
+fn a_given_name_applies_only_to_values_without_a_name() {
     let base = [(NAME, "temp"), ("job", "j")];
     for (file, expect) in [
         ("time,value\n1,2\n", Ok(&["temp{job=\"j\"} 1000000000 F64(2.0)"][..])),
@@ -247,14 +251,14 @@ fn texts_in_a_wide_file_exclude_only_their_column() {
     let rest = &file.as_bytes()[found.header_bytes..];
     for _ in 0..2 {
         let block = csv.decode(rest, 1);
-        assert_eq!(block.texts_left_out, [("status".to_owned(), 3)].into());
+        assert_eq!(block.texts_skipped, [("status".to_owned(), 3)].into());
         assert_eq!(block.batch.samples.iter().map(|series| series.samples.len()).sum::<usize>(), 5);
         let broken: Vec<String> = block.broken.iter().map(ToString::to_string).collect();
         assert_eq!(broken, ["row 3, column \"mem\": \"x\" is not a number"]);
     }
     // If such a column has a number in a later block, the number is kept.
     let block = csv.decode(b"4,1,7,2,\n", 4);
-    assert_eq!((block.texts_left_out.len(), block.batch.samples.len()), (0, 3));
+    assert_eq!((block.texts_skipped.len(), block.batch.samples.len()), (0, 3));
 }
 
 #[test]
@@ -344,7 +348,7 @@ proptest! {
             prop_assert!(block.broken.len() as u64 <= block.rows);
             let whole = csv.whole(&bytes);
             prop_assert!(whole <= bytes.len());
-            // The number of rows is the same if the block is cut at the returned length.
+            // The number of rows is the same if the block is cut at the length that `whole` returns.
             let (front, back) = bytes.split_at(whole);
             let parts = csv.decode(front, 0).rows + csv.decode(back, 0).rows;
             prop_assert_eq!(parts, block.rows);

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::detect::{SERIES_NAMES, TIME_NAMES, VALUE_NAMES, is_one_of};
 use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 
-/// Prefix for a label whose column a reader would take for the times, the names or the values, and for a label that already has
-/// this prefix.
+/// Prefix for a label whose column a reader would take for the times, the names or the values. A label that already has this
+/// prefix gets it again.
 const LABEL: &str = "label_";
 
 /// The columns of the file are the time, the series' name, `names`, and the value.
@@ -19,15 +19,16 @@ pub fn write_header(out: &mut String, names: &[String]) {
     out.push_str(",value\n");
 }
 
-/// The column in which a label is written.
 pub(super) fn column(label: &str) -> String {
     let known = [&TIME_NAMES[..], &SERIES_NAMES, &VALUE_NAMES];
     let clashes = known.iter().any(|known| is_one_of(label, known)) || label.starts_with(LABEL);
     if clashes { format!("{LABEL}{label}") } else { label.to_owned() }
 }
 
-/// Appends one row per sample. A reader gets the same numbers, but not always the same type and bits: a `U64` or `I64` with an
-/// absolute value below 2^53 is read as a float, a larger `U64` below 2^63 as an `I64`, and every NaN as the usual NaN.
+/// Appends one row per sample. A reader gets the same numbers, but not always the same type and bits:
+/// - A `U64` or `I64` with an absolute value below 2^53 is read as a float.
+/// - A larger `U64` below 2^63 is read as an `I64`.
+/// - Every NaN is read as the usual NaN.
 pub fn write_samples(out: &mut String, names: &[String], labels: &Labels, samples: &[Sample]) {
     let series = series(names, labels);
     for sample in samples {

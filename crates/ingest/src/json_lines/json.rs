@@ -14,7 +14,6 @@ pub(super) struct Fault {
     pub(super) reason: String,
 }
 
-/// A value that is neither an array nor an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar<'a> {
     Null,
@@ -23,7 +22,6 @@ pub(super) enum Scalar<'a> {
     Text(Cow<'a, str>),
 }
 
-/// Reads a line from front to back.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -53,7 +51,7 @@ impl<'a> Cursor<'a> {
         self.rest().bytes().next()
     }
 
-    /// Consumes `byte` if it is next.
+    /// Skips blanks, then consumes `byte` if it is next.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);

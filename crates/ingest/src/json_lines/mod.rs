@@ -12,8 +12,8 @@
 //! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
 //! - `type`: `i64` or `u64`; `f64` if absent;
 //! - `nan`: by position, the 64 bits of NaNs other than the usual NaN;
-//! - `within`: the largest distances of the values and times from the recorded ones; if it has a member `thinned`, each
-//!   value represents many values. `server/src/read/reader.rs` adds it.
+//! - `within`: the largest distances of the values and times from the recorded values and times. If it has a member
+//!   `thinned`, each value represents many recorded values. `server/src/read/reader.rs` adds `within`.
 //!
 //! In the second shape, `time` is a number since 1970 (s, ms, us or ns, depending on its size) or a string in ISO 8601.
 //! A `value` that is a string, an object or an array becomes an entry, but strings such as `"NaN"` and `"Infinity"` are
@@ -36,7 +36,6 @@ use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 use json::{Cursor, Fault, Scalar};
 pub use write::{write_entries, write_samples};
 
-/// Reads JSON lines.
 #[derive(Clone, Debug)]
 pub struct JsonLines {
     times: TimeReader,
@@ -271,7 +270,7 @@ fn zip<T, R>(
     Ok(times.into_iter().zip(of).map(|(at, value)| make(at, value)).collect())
 }
 
-/// Milliseconds, plus nanoseconds if given.
+/// Times in nanoseconds: `timestamps`, which are milliseconds, plus `nanoseconds` if given.
 fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Result<Vec<Timestamp>, Fault> {
     let mut out = Vec::new();
     timestamps.array(|cursor| {
@@ -312,6 +311,9 @@ fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Resul
             }
             Ok(())
         })?;
+        if times.next().is_some() {
+            return Err(Fault { at: nanoseconds.at(), reason: "nanoseconds do not fit the times".into() });
+        }
     }
     let at = timestamps.at();
     let late = |_| Fault { at, reason: "time is outside the years 1677 to 2262".into() };
@@ -398,9 +400,11 @@ fn bodies(mut entries: Cursor<'_>) -> Result<Vec<Body>, Fault> {
             out.push(body(&cursor.string()?, at)?);
             return Ok(());
         }
-        let mut bytes = None;
-        cursor.object(|cursor, _| {
-            bytes = from_hex(&cursor.string()?);
+        let (mut bytes, mut members) = (None, 0);
+        cursor.object(|cursor, name| {
+            members += 1;
+            let text = cursor.string()?;
+            bytes = if name == "hex" && members == 1 { from_hex(&text) } else { None };
             Ok(())
         })?;
         match bytes.filter(|bytes| bytes.len() <= ENTRY_BYTES_MAX) {

@@ -78,6 +78,18 @@ fn errors_name_position_and_value() {
     fails(value, "byte 51: \"1.5\" is not a whole number of 64 bits");
     let time = r#"{"metric":{"__name__":"n"},"values":[1],"timestamps":[9999999999999999]}"#;
     fails(time, "byte 55: time is not a whole number of milliseconds in the years 1677 to 2262");
+    for (values, nanoseconds) in [("1,2", "5"), ("1,2", "5,6,7"), ("1,2", "")] {
+        let line = format!(
+            r#"{{"metric":{{"__name__":"n"}},"values":[{values}],"timestamps":[1,2],"nanoseconds":[{nanoseconds}]}}"#
+        );
+        // The end of the array, or its third number.
+        let at = 78 + nanoseconds.len().min(3);
+        fails(&line, &format!("byte {at}: nanoseconds do not fit the times"));
+    }
+    for entry in [r#"{"foo":"00ff"}"#, r#"{"hex":"00","hex":"ff"}"#, r#"{"hex":"0"}"#, "{}"] {
+        let line = format!(r#"{{"metric":{{"__name__":"n"}},"entries":[{entry}],"timestamps":[1]}}"#);
+        fails(&line, "byte 39: bytes of an entry are not {\"hex\":\"00ff\"}, or are over 1 MiB");
+    }
     fails(&format!("{{\"a\":{}", "[".repeat(100)), "byte 6: label \"a\" is not a text");
     fails(&format!("{{\"values\":{}", "[".repeat(100)), "byte 44: more than 32 levels");
 }

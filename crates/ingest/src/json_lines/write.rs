@@ -28,7 +28,6 @@ pub fn write_samples(out: &mut String, labels: &Labels, samples: &[Sample]) {
     }
 }
 
-/// Appends one line.
 pub fn write_entries(out: &mut String, labels: &Labels, entries: &[Entry]) {
     out.push_str("{\"metric\":");
     metric(out, labels);

@@ -22,7 +22,7 @@ pub(super) struct Gathering {
     entries: Vec<EntrySeries>,
     entry_slots: HashMap<SeriesIndex, usize>,
     slots: Vec<Slot>,
-    /// Number of the body.
+    /// Number of the current body, from 1.
     body: u32,
     /// Number of samples for which capacity may still be reserved in advance.
     prealloc: usize,
@@ -34,7 +34,7 @@ struct Slot {
     /// The last body with samples of the series, and the position of the series in the list of that body.
     body: u32,
     position: u32,
-    /// Number of samples of the series in the last finished body with samples of it. It predicts the number in the next one.
+    /// Number of samples of the series in the last finished body that has any. It predicts the number in the next such body.
     count: u32,
 }
 
@@ -62,14 +62,13 @@ impl Gathering {
         self.texts.push((series, Body::Text(unescape(raw, IN_STRINGS).into())));
     }
 
-    /// Memory of the line's values, bytes: in `samples` and `entries`, and if the line has many values, also in `numbers`
-    /// and `texts`.
+    /// Memory of the line's values in `samples` and `entries`, bytes. If the line has many values, also their memory in
+    /// `numbers` and `texts`.
     pub(super) fn line_bytes(&self) -> usize {
         let lists = 3 * size_of::<Sample>() * self.numbers.len() + TEXT_BYTES * self.texts.len();
         if self.numbers.len() + self.texts.len() < VALUES_FEW { lists } else { 2 * lists }
     }
 
-    /// Discards the values of a refused line.
     pub(super) fn drop_line(&mut self) {
         self.numbers.clear();
         self.texts.clear();

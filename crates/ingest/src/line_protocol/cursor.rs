@@ -104,7 +104,6 @@ impl<'a> Cursor<'a> {
         self.peek() == Some(b'"')
     }
 
-    /// Moves to the end of the line.
     pub(super) fn skip_line(&mut self) {
         self.skip(|byte| byte != b'\n');
     }
@@ -194,7 +193,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a backslash and the byte after it.
+    /// Consumes a backslash, and the byte after it unless it is a line feed.
     fn skip_escaped(&mut self) {
         self.at += 1;
         if self.peek().is_some_and(|byte| byte != b'\n') {

@@ -88,14 +88,12 @@ mod tests {
     use super::super::{Decoded, Decoder, Precision};
     use crate::listed::List;
 
-    /// A list that knows these fields of heads.
     fn list(all: &[(&str, &str)]) -> List {
         List::new(|keys| {
             all.iter().map(|(head, key)| keys.head(head.as_bytes()).field(key.as_bytes())).collect()
         })
     }
 
-    /// A decoder that asks for series.
     fn decode(lines: &str, list: &mut List) -> Decoded {
         list.begin_body();
         let mut decoder = Decoder { asked: 100, ..Decoder::default() };

@@ -11,7 +11,7 @@
 //!
 //! Most heads are repeated, in one body and over many bodies. The series of a repeated head are found by the bytes of
 //! the head. For each head, the decoder remembers which head followed it the last time. The next line is compared with
-//! this head first; if the bytes of the head and of the field keys are equal, nothing is unescaped, copied or hashed
+//! this head first. If the bytes of the head and of the field keys are equal, nothing is unescaped, copied or hashed
 //! again. A decoder that has to forget its heads after each body asks the store for the series instead (`known.rs`).
 //! Step before: `server/src/http/`. Step after: the store takes the batch.
 
@@ -72,10 +72,10 @@ const LARGER_UNITS: [(&str, i64); 3] = [("s", 1), ("ms", 1_000), ("us", 1_000_00
 /// The first time in ns that is too large to be a plausible time in any of the larger units.
 const CERTAIN_NS: i64 = PLAUSIBLE.end * 1_000_000;
 
-/// The reason why a time without a stated unit is probably not in ns.
+/// Returns why a time without a stated unit is probably not in ns.
 #[inline]
 fn doubt(time: i64) -> Option<String> {
-    // Almost all times are certain. The divisions in `doubt_small` would take 5 % of the time of a short line.
+    // Almost all times are certain. The divisions in `doubt_small` would take 5 % of the time to decode a short line.
     if time >= CERTAIN_NS { None } else { doubt_small(time) }
 }
 
@@ -112,11 +112,10 @@ impl FromStr for Precision {
     }
 }
 
-/// Decoded lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub batch: Batch,
-    /// Samples of series that the store knows. They arrived before those of the batch, if a series has both.
+    /// Samples of series that the store knows. If a series also has samples in `batch`, the samples in `known` arrived first.
     pub known: KnownSamples,
     /// The spelling of each series of samples of the batch. Empty if the store was not asked for the series.
     pub spellings: Vec<Spelling>,
@@ -135,8 +134,8 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
 /// series. If the memory exceeds the limit after a body, all kept heads and series are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
-/// When a decoder discards its heads after some lines, it asks the store for the series of this many times as many lines. Then it
-/// remembers heads again, because a few heads take less time without the store.
+/// If a decoder discards its heads after `n` lines, it asks the store for the series of the next `ASKED_LINES * n` lines. Then it
+/// stops asking: if the sender now uses few heads, to find them in the decoder takes less time than to ask the store.
 const ASKED_LINES: u64 = 64;
 
 /// Decodes bodies. Remembers the heads of previous bodies.
@@ -147,7 +146,7 @@ pub struct Decoder {
     resets: u64,
     /// Number of lines since the heads were last discarded.
     lines: u64,
-    /// Number of lines for which the store is asked.
+    /// Number of lines for which the store is still asked.
     asked: u64,
 }
 
@@ -225,7 +224,6 @@ impl Decoder {
         Decoded { batch, known, spellings, runs, rejects }
     }
 
-    /// Counts the lines, and discards the heads if they take too much memory.
     fn end_body(&mut self, lines: u64) {
         self.lines += lines;
         self.asked = self.asked.saturating_sub(lines);
@@ -310,7 +308,6 @@ impl Decoder {
     }
 }
 
-/// Reads the time at the end of a line; `None` if the line has no time.
 #[inline]
 fn read_time(cursor: &mut Cursor<'_>, precision: Precision) -> Result<Option<Timestamp>, Fault> {
     let Some((time, at)) = cursor.time()? else { return Ok(None) };

@@ -12,7 +12,6 @@ const FREE: (u64, u32) = (0, u32::MAX);
 const PLACES_MIN: usize = 64;
 
 impl Places {
-    /// Memory, bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.places.capacity() * size_of::<(u64, u32)>()
     }

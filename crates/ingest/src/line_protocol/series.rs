@@ -27,7 +27,6 @@ pub(super) type HeadIndex = u32;
 /// Position in the table's list of series.
 pub(super) type SeriesIndex = u32;
 
-/// All heads and series that are remembered.
 #[derive(Debug)]
 pub(super) struct SeriesTable {
     heads: Vec<Head>,
@@ -47,13 +46,12 @@ pub(super) struct SeriesTable {
     scratch: Vec<u8>,
 }
 
-/// The state before the current line, which is needed to undo the line, and what the line has taken so far.
+/// The state before the current line, so that a refused line can be undone, and the memory that the line has taken so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct LineBegan {
     heads: usize,
     series: usize,
     bytes: usize,
-    /// Memory that the line took from the budget.
     taken: usize,
     /// Bytes of the labels of the line's new series. Shared labels are counted for each series.
     labels_bytes: usize,
@@ -90,7 +88,7 @@ const NEW_BYTES: usize = 320;
 /// few keys.
 const KEYS_COMPARED: usize = 8;
 /// Limit on the label bytes of all new series of one line. These labels are written out to be hashed, so the
-/// limit bounds the time for a line. It is enough for 8,000 fields with tags of one kilobyte.
+/// limit bounds the time for a line. The limit is enough for 8,000 fields with tags of one kilobyte.
 pub(super) const LINE_LABELS_BYTES_MAX: usize = 8 << 20;
 
 /// A line's head, and a prediction of the series of the line's next field.
@@ -207,7 +205,6 @@ impl SeriesTable {
         xxh3_64_with_seed(key, self.seed ^ u64::from(head).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Takes memory for the current line from the budget.
     fn take(&mut self, bytes: usize, at: usize) -> Result<(), Fault> {
         self.budget.take(bytes).map_err(|full| Fault::new(at, full.to_string()))?;
         self.line.taken += bytes;
@@ -361,14 +358,12 @@ fn index_of(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// A head, read from its bytes.
 struct ReadHead<'a> {
     measurement: Cow<'a, str>,
     tags: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
 impl ReadHead<'_> {
-    /// The name of the series of a field.
     fn name(&self, field: &str) -> Cow<'_, str> {
         if field == VALUE {
             return (&*self.measurement).into();
@@ -380,7 +375,7 @@ impl ReadHead<'_> {
         self.tags.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// The tags as labels, kept for further series of the head. They are an error, for example, if two have the same name.
+    /// The tags as labels, kept for further series of the head. An error if, for example, two tags have the same name.
     fn shared(&self, kept: &mut Option<Arc<Labels>>) -> Result<Arc<Labels>, LabelError> {
         if let Some(kept) = kept {
             return Ok(kept.clone());
@@ -393,7 +388,8 @@ impl ReadHead<'_> {
     /// The labels of a series that has its own copy of the tags.
     fn owned(&self, name: &str) -> Result<Labels, LabelError> {
         let all = Labels::new(std::iter::once((NAME, name)).chain(self.tags()));
-        // If the tags alone are already invalid, this returns their error, which does not count the name.
+        // If the tags alone are already invalid, this returns their error. The number of labels or bytes in it does not include
+        // the name.
         all.or_else(|_| Labels::new(self.tags())?.with(NAME, name))
     }
 }

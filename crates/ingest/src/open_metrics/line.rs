@@ -7,7 +7,7 @@ use crate::rows::shown;
 /// The parts of a sample's line, as written.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line<'a> {
-    /// Name and labels. Two series are equal if these texts are equal.
+    /// Name and labels. Lines with the same text here belong to the same series.
     pub(super) series: &'a str,
     pub(super) value: &'a str,
     pub(super) time: Option<&'a str>,
@@ -33,7 +33,6 @@ impl<'a> Line<'a> {
         Ok(Self { series, value, time, exemplar })
     }
 
-    /// Parses name and labels of the series.
     pub(super) fn labels(&self) -> Result<(&'a str, Pairs<'a>), String> {
         let (name, inside) = match self.series.split_once('{') {
             Some((name, inside)) => (name.trim_end(), inside.trim_end().strip_suffix('}').unwrap_or(inside)),

@@ -6,9 +6,9 @@
 //!   └──────── series ─────────────┘ value  └ time, s   └ exemplar: counted and ignored
 //! ```
 //! Sources: the OpenMetrics specification 1.0 (sections "Text format" and "Metric types"), and "Exposition formats" of
-//! Prometheus. In the format of Prometheus, times are whole milliseconds and counters need no `_total`. Types are not stored. A
-//! sample that does not match its declared type is refused, because its meaning would be unclear. A sample without a
-//! time gets the time `now` of [`OpenMetrics::new`].
+//! Prometheus. In the format of Prometheus, times are whole milliseconds and counters need no `_total`. Types are not stored.
+//! A sample that does not match the declared type of its metric is refused, because the meaning of the sample would be
+//! unclear. A sample without a time gets the time `now` of [`OpenMetrics::new`].
 
 mod exposition;
 mod line;
@@ -25,7 +25,6 @@ pub use exposition::Exposition;
 use line::Line;
 use types::Types;
 
-/// Reads an exposition.
 #[derive(Clone, Debug)]
 pub struct OpenMetrics {
     exposition: Exposition,
@@ -129,7 +128,7 @@ impl OpenMetrics {
     }
 }
 
-/// Number syntax of both formats. Rust would also parse other words.
+/// Reads a number in the syntax of both formats. `f64::from_str` accepts more words, such as `infinity`.
 fn number(text: &str) -> Option<Value> {
     let number = match text {
         "NaN" | "nan" => f64::NAN,

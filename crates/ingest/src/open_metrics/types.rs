@@ -36,7 +36,6 @@ impl Type {
         })
     }
 
-    /// Allowed suffixes of the names of samples.
     const fn suffixes(self, exposition: Exposition) -> &'static [&'static str] {
         match (self, exposition) {
             (Self::Counter, Exposition::OpenMetrics) => &["_total", "_created"],
@@ -59,7 +58,6 @@ impl Type {
     }
 }
 
-/// Types by metric.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Types(HashMap<String, Type>);
 

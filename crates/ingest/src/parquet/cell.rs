@@ -23,7 +23,7 @@ pub enum Kind {
     Unsigned,
     Float,
     Bool,
-    /// Digits after the point.
+    /// A decimal number with this number of digits after the point.
     Decimal(i32),
     Text,
     Bytes,
@@ -39,7 +39,6 @@ pub enum Kind {
     Julian,
 }
 
-/// One value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Null,
@@ -99,7 +98,7 @@ impl Kind {
         matches!(self, Self::Signed | Self::Unsigned | Self::Float | Self::Bool | Self::Decimal(_))
     }
 
-    /// Whether the column type itself is a time. Such a column ignores the options for times that are numbers or texts.
+    /// Whether the column type itself is a time. For such a column, a given time format has no effect.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Date | Self::Timestamp { .. } | Self::Julian)
     }
@@ -153,7 +152,7 @@ impl CellReader {
         self.step
     }
 
-    /// Appends `rows` cells to `out`; fewer only at the end.
+    /// Appends `rows` cells to `out`, or fewer at the end.
     pub fn read(&mut self, rows: usize, out: &mut Vec<Cell>) -> Result<()> {
         use ColumnReader as C;
         let (kind, levels) = (self.kind, self.levels);
@@ -184,8 +183,8 @@ impl CellReader {
         }
     }
 
-    /// Skips `rows` rows; fewer only at the end. Skips them in steps, because some decoders need memory for all rows
-    /// that one call skips.
+    /// Skips `rows` rows, or fewer at the end. Skips them in steps, because some decoders need memory for all rows that one
+    /// call skips.
     pub fn skip(&mut self, mut rows: usize) -> Result<()> {
         while rows > 0 {
             let step = rows.min(self.step);
@@ -248,7 +247,7 @@ fn bytes(kind: Kind, value: &ByteArray) -> Cell {
     }
 }
 
-/// Rounds the value only once, like a parser of the decimal digits.
+/// The double that is nearest to the decimal number. A division by a power of ten would round a second time.
 fn decimal(digits: i128, scale: i32) -> Cell {
     Cell::Float(format!("{digits}e{}", -i64::from(scale)).parse().unwrap_or(f64::NAN))
 }

@@ -8,10 +8,10 @@
 //! the rows to their series. `write.rs` writes long files, whose layout is in `own.rs`. The crate `parquet` decodes the
 //! columns (docs/adr/0007); it gets ranges of bytes and does no I/O itself.
 //!
-//! A file is read one row group after the other. A wide file is read a few columns at a time. Therefore only the footer takes
-//! more memory for a larger or wider file. A damaged page costs at most the rest of a row group; a file with a damaged footer
-//! is refused. Pages are checked before they are decompressed (`pages.rs`). A block ends at a limit of text bytes, so that
-//! reading a file takes at most [`memory_bytes_max`].
+//! A file is read one row group after the other, and of a wide file 64 value columns at a time. Therefore only the footer
+//! takes more memory for a larger or wider file. If a page is damaged, at most the rest of its row group is lost. A file with
+//! a damaged footer is refused. Pages are checked before they are decompressed (`pages.rs`). Limits on the cells, rows, texts
+//! and pages of a block keep the memory for reading a file below [`memory_bytes_max`].
 
 mod cell;
 mod own;
@@ -46,7 +46,7 @@ use sort::Sorter;
 use times::Times;
 pub use write::Writer;
 
-/// Number of value columns that are read together. Each has a page in memory, of about a megabyte.
+/// Number of value columns that are read together. Each column has a page of about a megabyte in memory.
 const VALUES_AT_ONCE: usize = 64;
 /// Limits on the cells and rows of a block.
 const BLOCK_CELLS: usize = 1 << 19;
@@ -54,11 +54,11 @@ const BLOCK_ROWS: usize = 1 << 16;
 /// A block ends when its texts exceed the first limit, or the pages that hold the texts exceed the second limit.
 const BLOCK_TEXT_BYTES: usize = 16 << 20;
 const BLOCK_PAGE_BYTES: usize = 64 << 20;
-/// Rows with texts that are read before the size of the texts is checked. The second constant applies to
+/// Number of rows of a text column that are read before the size of the texts is checked. The second constant applies to
 /// prefix-compressed texts.
 const STEP_ROWS: usize = 256;
 const STEP_ROWS_PREFIXED: usize = 16;
-/// Number of cells of the time column that are examined to detect its format.
+/// Limits on the cells of the time column, and on their bytes of text, that are examined to detect the format.
 const HEAD_ROWS: usize = 500;
 const HEAD_TEXT_BYTES: usize = 1 << 20;
 
@@ -68,12 +68,10 @@ const MEMORY_BYTES_MAX: usize = 3 * PAGES_BYTES_MAX;
 /// Memory per byte of the footer. The footer describes each column of each row group.
 const MEMORY_PER_FOOTER_BYTE: usize = 64;
 
-/// The maximum memory for reading a file, given the size of its footer.
 pub const fn memory_bytes_max(footer_bytes: usize) -> usize {
     MEMORY_BYTES_MAX.saturating_add(footer_bytes.saturating_mul(MEMORY_PER_FOOTER_BYTE))
 }
 
-/// Reads a file.
 pub struct Parquet<R: ChunkReader> {
     file: SerializedFileReader<Shared<R>>,
     input: Shared<R>,
@@ -110,11 +108,13 @@ struct Fault {
 }
 
 impl<R: ChunkReader + 'static> Parquet<R> {
-    /// `base` has the labels of every series. For long files without a column of names, it includes the name.
+    /// `base` has the labels of every series. It must include a name if the file is long, has no column of names, and is not
+    /// written by Tachograph.
     ///
     /// # Errors
-    /// If the file cannot be read, its columns or their compression are unsupported, or an option is missing or does not suit the
-    /// file. The error names the reason or the option.
+    /// - The file cannot be read. The error names the reason.
+    /// - The columns or their compression are unsupported.
+    /// - An option is missing or does not suit the file. The error names the option.
     pub fn open(
         input: R,
         given: &Given,
@@ -151,8 +151,8 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let zone_name = zone.iana_name().unwrap_or("a zone without a name").to_owned();
         let times = Times::new(kind, given.time.as_ref(), zone, &head)?;
         let description = describe(&plan, &times, &zone_name);
-        if !plan.left_out.is_empty() {
-            let names = plan.left_out.join(", ");
+        if !plan.ignored.is_empty() {
+            let names = plan.ignored.join(", ");
             doubts.push(format!("ignored columns: {}", crate::rows::shown(&names)));
         }
         let sorter = Sorter::new(plan.clone(), base)?;
@@ -160,7 +160,6 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         Ok(Self { file, input, plan, parts, times, sorter, place, before, open, description, doubts })
     }
 
-    /// Description of the detected columns, for the user.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -200,7 +199,6 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         }
     }
 
-    /// Returns the next rows; `None` at the end.
     pub fn next_rows(&mut self) -> Option<Rows> {
         while self.place.group < self.file.num_row_groups() {
             match unwound(|| self.read()).unwrap_or_else(|reason| Err(Fault { column: None, reason })) {
@@ -243,7 +241,7 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         Rows { block, rows: 0, text: String::new() }
     }
 
-    /// Reads rows until there are rows to assign to their series; `None` at the end of the part.
+    /// Reads the next block if all rows of the current block are assigned to their series. `None` at the end of the part.
     fn read(&mut self) -> Result<Option<Open>, Fault> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -256,8 +254,10 @@ impl<R: ChunkReader + 'static> Parquet<R> {
         let read = open.rows() as u64;
         let left = self.rows_of(self.place.group).saturating_sub(self.place.row);
         if read > left || (read == 0 && left > 0) {
-            let reason =
-                format!("its number of rows differs from the footer: {}", self.rows_of(self.place.group));
+            let reason = format!(
+                "the column does not have the {} rows that the footer states",
+                self.rows_of(self.place.group)
+            );
             return Err(Fault { column: Some(self.plan.time), reason });
         }
         Ok((read > 0).then_some(open))
@@ -311,8 +311,8 @@ impl Open {
         self.sorted >= self.rows()
     }
 
-    /// Reads the next block, which is empty at the end. Reads some rows of all columns at a time, until the texts or
-    /// the pages that hold them reach a limit.
+    /// Reads the next block, which is empty at the end. Reads some rows of all columns at a time, until the rows, the texts
+    /// or the pages that hold the texts reach a limit.
     fn read(&mut self) -> Result<(), Fault> {
         self.sorted = 0;
         self.cells.iter_mut().for_each(Vec::clear);
@@ -333,7 +333,7 @@ impl Open {
             {
                 return Err(Fault {
                     column: Some(*at),
-                    reason: "its number of rows differs from the column of times".into(),
+                    reason: "the column and the column of times differ in their number of rows".into(),
                 });
             }
             if rows < wanted {
@@ -359,7 +359,7 @@ impl Open {
     }
 }
 
-/// Reads a column of a row group.
+/// Opens a column of a row group.
 fn reader<R: ChunkReader + 'static>(
     file: &SerializedFileReader<Shared<R>>,
     input: &Shared<R>,
@@ -405,7 +405,7 @@ fn check_places<R: ChunkReader + 'static>(file: &SerializedFileReader<R>) -> Res
     rows.map(|_| ()).ok_or_else(|| "not a whole Parquet file: its number of rows overflows".into())
 }
 
-/// Checks the compression of the columns in all row groups. A file with an unsupported one is refused before rows are read.
+/// Checks the compression of the columns in all row groups, so that an unsupported compression is refused before rows are read.
 fn check_codecs<R: ChunkReader + 'static>(file: &SerializedFileReader<R>, plan: &Plan) -> Result<(), String> {
     let labels = plan.labels.iter().map(|(at, _)| at);
     let wanted: Vec<usize> =

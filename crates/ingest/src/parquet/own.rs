@@ -5,11 +5,11 @@
 //!   entries   time  name  LABEL...  text   bytes
 //! ```
 //! `value` holds every number as a double, for other programs. Integers are also in `value_i64` or `value_u64`.
-//! Tachograph reads integers from these columns, so that no bit is lost. A label that has one of the seven fixed names
-//! above, or begins with `label_`, gets the prefix `label_`.
+//! Tachograph reads integers from these columns, so that no bit is lost. The column of a label has the name of the label.
+//! If this name is one of the seven fixed names above or begins with `label_`, the column gets the prefix `label_`.
 //!
-//! This file and `plan.rs` use each other. `plan.rs` first asks this file whether a file has the layout of Tachograph;
-//! if it has, this file returns the plan.
+//! This module and `plan.rs` use each other. `plan.rs` first asks this module whether a Parquet file has the layout of
+//! Tachograph. If so, this module returns the plan.
 
 use parquet::file::metadata::{FileMetaData, KeyValue};
 use tacho_model::NAME;
@@ -41,7 +41,7 @@ pub fn is_own(file: &FileMetaData) -> bool {
     pairs.iter().any(|pair| pair.key == KEY && pair.value.as_deref() == Some(VERSION))
 }
 
-/// Whether the given options agree with the layout. If they do not, the file is read like a file of another program.
+/// Whether the given options agree with the layout. Otherwise the file is read like a file of another program.
 pub fn fits(given: &Given) -> bool {
     let is = |said: &Option<String>, columns: &[&str]| {
         said.as_ref().is_none_or(|name| columns.contains(&name.as_str()))
@@ -81,5 +81,5 @@ pub fn plan(columns: Vec<Column>) -> Result<Plan, String> {
     });
     let labels = labels.collect();
     let shape = Shape::Long(values);
-    Ok(Plan { columns, time, labels, shape, texts: is_texts, is_own: true, left_out: Vec::new() })
+    Ok(Plan { columns, time, labels, shape, texts: is_texts, is_own: true, ignored: Vec::new() })
 }

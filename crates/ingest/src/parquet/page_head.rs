@@ -1,8 +1,8 @@
 //! Which sizes and counts does a page state in its head and in its body?
 //!
 //! ```text
-//!   page    head (Thrift's compact protocol), then as many bytes as it states, compressed or not
-//!   delta   block size, miniblocks of a block, count of values, first value; then blocks (DELTA_BINARY_PACKED)
+//!   page    head (Thrift's compact protocol), then as many bytes as the head states, compressed or not
+//!   deltas  values per block, miniblocks per block, number of values, first value; then blocks (DELTA_BINARY_PACKED)
 //! ```
 //! The crate `parquet` allocates memory according to these numbers before it reads the data. Therefore `pages.rs`
 //! checks the numbers first, with the functions of this file.
@@ -20,7 +20,6 @@ pub enum Kind {
     Dictionary,
 }
 
-/// The head of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Length of the head itself.
@@ -96,7 +95,7 @@ fn fields<'a>(
     }
 }
 
-/// Reads a number that may occur only once, because readers disagree about which of two numbers is valid.
+/// Reads a number of the head. A repeated number is refused: readers of Parquet disagree about which of the two is valid.
 fn once(reader: &mut Reader<'_>, of: u8, number: &mut Option<i64>) -> Result<(), Flaw> {
     let flaw = reader.flaw("page head with an invalid or repeated number");
     let read = if (thrift::I16..=thrift::I64).contains(&of) { reader.zigzag()? } else { return Err(flaw) };

@@ -17,11 +17,11 @@ use parquet::file::reader::{ChunkReader, Length};
 use super::page_head::{Head, Kind, pass_deltas};
 use crate::reader::Reader;
 
-/// Limit in bytes on the pages of all columns that are read together. 64 columns with pages and dictionaries of one
-/// MiB, the size that most writers use, take half of the limit. Pages of DuckDB have up to 100 MB.
+/// Limit in bytes on the pages of all columns that are read together. Most writers use pages and dictionaries of one MiB. With
+/// this size, 64 columns take half of the limit. Pages of DuckDB have up to 100 MB.
 pub const PAGES_BYTES_MAX: usize = 256 << 20;
 /// Bytes that are read for a head in the first attempt. Each further attempt reads 16 times as many bytes. An attempt with
-/// at least the second number of bytes is the last one. A head may contain the smallest and the largest value of its page.
+/// at least the second number of bytes is the last. A head may contain the smallest and the largest value of its page.
 const HEAD_BYTES: (usize, usize) = (256, 4 << 20);
 /// Memory of one value of a dictionary.
 const CELL_BYTES: usize = 40;
@@ -76,7 +76,6 @@ pub struct Held {
 }
 
 impl PageBudget {
-    /// Adds a column.
     pub fn column(&self) -> Held {
         Held { budget: self.clone(), ..Held::default() }
     }
@@ -177,7 +176,7 @@ impl<R: ChunkReader> Guard<R> {
         let wrong =
             |what: &str| Err(ParquetError::General(format!("page of {} values: {what}", head.values)));
         if head.bytes as u64 + head.packed as u64 > self.left {
-            return wrong("it ends after its column");
+            return wrong("the page ends after its column");
         }
         // Minimum size of a value. A text has at least the four bytes of its length.
         let least = match self.physical {
@@ -211,7 +210,7 @@ impl<R: ChunkReader> Guard<R> {
         };
         let wrong = |what: String| ParquetError::General(format!("page of texts: {what}"));
         if encoding == Encoding::DELTA_BYTE_ARRAY && !self.is_prefixed {
-            return Err(wrong("its encoding is not listed by its column".into()));
+            return Err(wrong("the column does not list the encoding of the page".into()));
         }
         let values = usize::try_from(page.num_values()).unwrap_or(usize::MAX);
         let mut reader = Reader::new(page.buffer());

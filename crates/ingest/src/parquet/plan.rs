@@ -10,18 +10,17 @@ use crate::csv::{self, Given};
 /// The columns of a file and their roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// All columns, in the order of the file.
     pub columns: Vec<Column>,
     pub time: usize,
     /// Pairs of column and label. The column with the names of the series has the label [`NAME`].
     pub labels: Vec<(usize, String)>,
     pub shape: Shape,
-    /// Whether values are texts or bytes, i.e. entries instead of samples.
+    /// Whether values are texts or bytes, so that they become entries instead of samples.
     pub texts: bool,
     /// Whether the file is read in the layout of [`super::Writer`].
     pub is_own: bool,
     /// Names of the ignored columns.
-    pub left_out: Vec<String>,
+    pub ignored: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +68,7 @@ impl Plan {
             }
             return Ok(plan);
         }
-        let mut names = Names { columns, given, left_out: Vec::new() };
+        let mut names = Names { columns, given, ignored: Vec::new() };
         let time = names.time()?;
         let shape = match names.value(time)? {
             Some(value) => Shape::Long(vec![value]),
@@ -80,9 +79,9 @@ impl Plan {
             return Err(format!("no column holds numbers, columns are {}: {hint}", names.list()));
         }
         let labels = names.labels(time, &shape);
-        let Names { columns, left_out, .. } = names;
+        let Names { columns, ignored, .. } = names;
         let texts = given.texts;
-        Ok(Self { columns, time, labels, shape, texts, is_own: false, left_out })
+        Ok(Self { columns, time, labels, shape, texts, is_own: false, ignored })
     }
 
     pub fn column(&self, at: usize) -> &str {
@@ -94,7 +93,7 @@ impl Plan {
     }
 }
 
-/// Refuses two columns with the same name: they would become one series, or one label.
+/// Refuses two columns with the same name, because they would become one series, or one label.
 fn check_names(columns: &[Column]) -> Result<(), String> {
     let mut seen = std::collections::HashMap::new();
     for (number, column) in (1..).zip(columns) {
@@ -109,7 +108,7 @@ fn check_names(columns: &[Column]) -> Result<(), String> {
 struct Names<'a> {
     columns: Vec<Column>,
     given: &'a Given,
-    left_out: Vec<String>,
+    ignored: Vec<String>,
 }
 
 impl Names<'_> {
@@ -186,7 +185,7 @@ impl Names<'_> {
     }
 
     /// The remaining columns, without the row numbers that pandas writes. For a wide file, only columns of texts, bytes and
-    /// UUIDs.
+    /// UUIDs. Adds the names of unsuitable columns to `ignored`.
     fn labels(&mut self, time: usize, shape: &Shape) -> Vec<(usize, String)> {
         let mut out = Vec::new();
         let mut named = false;
@@ -199,7 +198,7 @@ impl Names<'_> {
                 Shape::Long(_) => true,
             };
             if !column.kind.is_some_and(fits) {
-                self.left_out.push(column.name.clone());
+                self.ignored.push(column.name.clone());
                 continue;
             }
             let is_name =

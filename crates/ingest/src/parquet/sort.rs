@@ -19,7 +19,7 @@ const KNOWN_MAX: usize = 100_000;
 const KNOWN_BYTES_MAX: usize = 32 << 20;
 /// A block ends when its records, label sets and broken rows take more memory than this.
 const BLOCK_BYTES: usize = 64 << 20;
-/// Limit on the texts of a broken row that is written out for correction.
+/// Limit on the bytes of text of a broken row that is written out for correction.
 const ROW_TEXT_BYTES_MAX: usize = 4 << 20;
 /// Memory of a record in addition to its texts.
 const RECORD_BYTES: usize = 64;
@@ -29,7 +29,6 @@ const SET_BYTES: usize = 256;
 /// Assigns rows to their series.
 pub struct Sorter {
     plan: Plan,
-    /// Labels that every series gets.
     base: Vec<(String, String)>,
     /// Key: the cells of the label columns. Value: the series that `Self::series` returns for them.
     known: HashMap<String, Arc<[Arc<Labels>]>>,
@@ -114,7 +113,7 @@ impl Sorter {
             }
             if !faults.is_empty() {
                 let before = rows.text.len();
-                // The valid values of a row of a wide file are imported.
+                // In a wide file, the valid values of a broken row are imported.
                 rows.block.partly += u64::from(is_read && matches!(self.plan.shape, Shape::Wide(_)));
                 rows.broken(&table, row, number, place, &mut faults);
                 self.taken += SET_BYTES + 2 * (rows.text.len() - before);
@@ -303,8 +302,8 @@ impl Table<'_> {
         self.at.get(nth).map_or("?", |at| self.plan.column(*at))
     }
 
-    /// Appends the row as a JSON object. After a user has corrected it, [`crate::json_lines::JsonLines`] reads the object
-    /// of a long file.
+    /// Appends the row as a JSON object. For a long file, a user can correct the object, and [`crate::json_lines::JsonLines`]
+    /// reads it.
     fn json(&self, row: usize, out: &mut String) {
         let long = matches!(self.plan.shape, Shape::Long(_));
         let labels = self.plan.labels.len();
@@ -350,7 +349,7 @@ impl Table<'_> {
 }
 
 impl Rows {
-    /// Adds one error for the row: the first of `faults`, with the number of the others.
+    /// Adds one error for the row: the first of `faults`, with the number of further faults.
     fn broken(&mut self, table: &Table<'_>, row: usize, number: u64, place: Place, faults: &mut Vec<Fault>) {
         let more = faults.len().saturating_sub(1);
         let Some((nth, reason)) = faults.drain(..).next() else { return };
@@ -370,12 +369,13 @@ impl Rows {
     }
 }
 
-/// For each series, the position in the batch at which its records are collected.
+/// The batch of a block, and for each series the position in the batch at which its records are collected.
 #[derive(Default)]
 struct Slots {
     batch: tacho_model::Batch,
     sets: Vec<Set>,
-    /// Key: the address of a list of series. Value: its position in `sets`, which keeps the list allocated.
+    /// Key: the address of a list of series. Value: the position of the list in `sets`. `sets` keeps the list allocated, so
+    /// that no other list has this address.
     numbers: HashMap<usize, usize>,
 }
 

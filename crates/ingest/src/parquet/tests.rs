@@ -136,7 +136,7 @@ fn errors_name_column_and_option() {
 }
 
 #[test]
-fn a_given_name_applies_only_to_values_without_one() {
+fn a_given_name_applies_only_to_values_without_a_name() {
     let names = |file: &[u8], given: &Given| {
         let base = vec![(NAME.to_owned(), "temp".to_owned())];
         let open = Parquet::open(Bytes::copy_from_slice(file), given, TimeZone::UTC, base);
@@ -210,7 +210,7 @@ fn written_files_read_back_bit_for_bit() {
     assert_eq!(block.broken, vec![]);
     for ((labels, samples), read) in series.iter().zip(&block.batch.samples) {
         assert_eq!(labels, &read.labels);
-        // The text of a NaN does not show its bits, so the bits of the first sample are compared, too.
+        // The first sample is a NaN. Its text does not show its bits, so the bits are compared, too.
         assert_eq!(format!("{samples:?}"), format!("{:?}", read.samples));
         let bits = |list: &[Sample]| list.first().map(|sample| sample.value.as_f64().to_bits());
         assert_eq!(bits(samples), bits(&read.samples));

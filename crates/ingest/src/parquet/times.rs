@@ -8,18 +8,15 @@ use crate::csv;
 use crate::rows::shown;
 use crate::time_text::{TimeFormat, TimeReader, Unit, decimal};
 
-/// If a cell is not UTF-8, its error message is made from at most this number of bytes. It shows at most 48 characters.
+/// If a cell is not UTF-8, its error message is made from at most this number of bytes. The message shows at most 48 characters.
 const SHOWN_BYTES: usize = 256;
 const DAY_NS: i128 = 86_400_000_000_000;
 
-/// Reads the cells of the column with times.
 pub struct Times {
     kind: Kind,
-    /// The unit of numbers.
     unit: Unit,
     /// Reads texts, and converts local times to UTC.
     reader: TimeReader,
-    /// The format of numbers or texts.
     format: TimeFormat,
 }
 

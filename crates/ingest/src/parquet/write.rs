@@ -16,8 +16,8 @@ use tacho_model::{Body, Entry, Kind, Labels, NAME, Sample, Value};
 
 use super::own;
 
-/// Limit on the rows of a row group. They are in memory until the group is written. Readers usually give each row group to one
-/// thread.
+/// Limit on the rows of a row group. The rows are in memory until the group is written. Readers usually read several row groups
+/// in parallel, each in one thread.
 const GROUP_ROWS_MAX: usize = 1 << 17;
 /// Limit on the cells of a row group. If a file has many labels, its row groups have fewer rows, but the limit on the rows is
 /// at least [`GROUP_ROWS_MIN`].
@@ -26,7 +26,6 @@ const GROUP_ROWS_MIN: usize = 1 << 10;
 /// A row group is written as soon as the bodies of its entries have this many bytes.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
-/// Writes samples or entries.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
     /// Labels that have a column; the first label is the name.
@@ -105,7 +104,6 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Writes a row group with the rows that are in memory.
     fn group(&mut self) -> Result<()> {
         let mut group = self.file.next_row_group()?;
         let times: Vec<i64> = match self.kind {

@@ -1,7 +1,8 @@
-//! Takes the samples of series that the store knows by the bytes of their labels. No labels are made for them.
+//! Takes the samples of series that the store finds by the encoded bytes of their labels. No labels are made for these known
+//! series.
 //!
-//! After a series that is not plain, and may therefore have labels although the store knows it, no more series of the message are
-//! known.
+//! A series that is not plain (`read_plain`) gets labels, although the store may know it. All series after it get labels too,
+//! because the store takes the samples of known series before all other samples of the message (`crate::known`).
 
 use tacho_model::{FindSeries, KnownSamples, Sample, Spelling, Value, varint};
 
@@ -29,7 +30,8 @@ impl<'f> KnownMessages<'f> {
         Self { known: Some(Known::new(finder)), ..Self::default() }
     }
 
-    /// Takes the samples of an encoded series if it is known. Otherwise returns the spelling of the series.
+    /// Takes the samples of an encoded series and returns `None`, if the series is known. Otherwise returns its spelling, or
+    /// [`Spelling::NONE`] if the series is not plain or the store is not asked.
     pub(super) fn take(&mut self, message: &[u8], budget: &mut Budget) -> Result<Option<Spelling>, Full> {
         let Some(known) = &mut self.known else { return Ok(Some(Spelling::NONE)) };
         known.read(message.len());
@@ -59,7 +61,8 @@ impl<'f> KnownMessages<'f> {
     }
 }
 
-/// The encoded labels, if all of them are before the other fields, and these fields.
+/// Splits an encoded series into the labels at its front and all other bytes. `None` if no label is at the front, or a label is
+/// malformed. The other bytes may contain further labels.
 fn split(message: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut rest = message;
     while let [LABEL_KEY, label @ ..] = rest {
@@ -71,8 +74,8 @@ fn split(message: &[u8]) -> Option<(&[u8], &[u8])> {
     (!labels.is_empty()).then_some((labels, rest))
 }
 
-/// Reads the samples. `None` if a field needs a closer look: a further label, a histogram, a time that is out of range, or an
-/// error.
+/// Reads the samples. `None` if the series is not plain: it has a label after other fields, a histogram, a time that is out
+/// of range, or an error.
 fn read_plain(rest: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
     let mut reader = Reader::new(rest);
     while let Some(field) = next_field(&mut reader).ok()? {

@@ -24,7 +24,6 @@ const EXECUTIONS: &str = "executions";
 /// Value of the labels `service` and `host` if the client sends no value or an empty one.
 const UNKNOWN: &str = "unknown";
 
-/// One record that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Position in the frame, counted from 0.
@@ -32,7 +31,6 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// A decoded DATA frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub seq: u64,
@@ -50,8 +48,8 @@ pub enum Numbering {
 }
 
 /// The sequence numbers of a session's DATA frames. They start at 1 and rise. After the first DATA frame of a
-/// connection, gaps of up to [`SEQ_JUMP_MAX`] are allowed. A far larger number would turn every later frame of the session
-/// into a repeated frame.
+/// connection, gaps of up to [`SEQ_JUMP_MAX`] are allowed. Without this limit, one number that is far too large would turn every
+/// later frame of the session into a repeated frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     taken: u64,
@@ -65,14 +63,12 @@ impl Sequence {
         Self { taken: acked, begins: true }
     }
 
-    /// Number of the last accepted frame.
     pub const fn taken(&self) -> u64 {
         self.taken
     }
 
     /// Takes the number of the next frame, and decides how to handle the frame. The first frame may have any number up to
-    /// [`SEQ_FIRST_MAX`], because the session may be old, and the server may have lost its state or run on an older copy of its
-    /// data.
+    /// [`SEQ_FIRST_MAX`]: the session may be old, and the server may have lost its state.
     ///
     /// # Errors
     /// `Number` for a number that is too far above the last number.
@@ -122,12 +118,12 @@ impl Session {
         self.dictionary.memory_bytes()
     }
 
-    /// Applies the body of a DICT frame.
     pub fn define(&mut self, body: &[u8]) -> Result<(), Error> {
         self.dictionary.define(body)
     }
 
-    /// Valid record types that were defined since the last call. Above a limit (`dict.rs`), further ones are omitted.
+    /// Valid record types that were defined since the last call, at most `NEW_TYPES_MAX` of `dict.rs`. Further types are
+    /// omitted.
     pub fn take_record_types(&mut self) -> Vec<Arc<RecordType>> {
         self.dictionary.take_record_types()
     }
@@ -159,8 +155,8 @@ impl Session {
                 Ok(Record::Samples(series)) => add_samples(&mut batch.samples, series),
                 Ok(Record::Entry(series)) => add_entries(&mut batch.entries, series),
                 Ok(Record::Segment(segment)) => segments.push(segment),
-                // The memory of a refused record is not returned to the budget. This also limits the time that a frame of
-                // many records that are too long can take.
+                // The memory of a refused record is not returned to the budget. So the budget also limits the time for a frame
+                // with many records that are too long.
                 Err(reason) => rejects.add(|| Refused { record: position, reason: reason.to_string() }),
             }
             position += 1;

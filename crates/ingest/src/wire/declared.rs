@@ -18,7 +18,7 @@ use crate::reader::{Flaw, Reader};
 pub(super) mod flag {
     pub const CONTEXT: u8 = 1;
     pub const NULLS: u8 = 2;
-    /// This bit and the next one are the same as in the flags of a segment.
+    /// This bit and [`TRACE_OF_SEGMENT`] are the same as in the flags of a segment.
     pub const TRACE_FULL: u8 = 4;
     pub const TRACE_OF_SEGMENT: u8 = 8;
     pub const ALL: u8 = 15;
@@ -135,8 +135,7 @@ fn put_value(
         FieldType::TextId => {
             let text = text(context.dictionary, "value of a field", reader.varint()?)?;
             context.take(text.len())?;
-            // Stops as soon as the entry is too long: the rest would take time, and is not needed except for the exact length
-            // in the message.
+            // Stops as soon as the entry is too long. Rendering the rest would only add the exact length to the message.
             if object.so_far().len() > ENTRY_BYTES_MAX {
                 return Err(RecordError::Beyond { what: "entry", max: ENTRY_BYTES_MAX });
             }

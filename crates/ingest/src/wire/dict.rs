@@ -27,7 +27,6 @@ const NEW_TYPES_MAX: usize = 1_024;
 /// Memory of a string in addition to its bytes: pointer, length, reference counts, allocator overhead.
 const STRING_OVERHEAD_BYTES: usize = 64;
 
-/// All definitions of one connection.
 #[derive(Debug, Default)]
 pub struct Dictionary {
     texts: Slots<Arc<str>>,
@@ -95,7 +94,6 @@ impl Dictionary {
         self.operations.dense.len()
     }
 
-    /// Applies the definitions of one DICT body.
     pub fn define(&mut self, body: &[u8]) -> Result<(), Error> {
         let mut reader = Reader::new(body);
         while !reader.is_empty() {
@@ -213,7 +211,7 @@ struct Slots<T> {
     count: usize,
 }
 
-/// Ids up to `2 * (number of definitions) + GAP_MAX` have a place in the list. Larger ids go to the map.
+/// Ids up to `2 * (number of definitions) + GAP_MAX` have a place in the array. Larger ids go to the map.
 const GAP_MAX: usize = 64;
 
 impl<T> Default for Slots<T> {

@@ -22,7 +22,8 @@ pub enum TraceForm {
     Full(TraceId),
 }
 
-/// What a part after the first states in addition: its number, the first call that it enters, and the calls open at its start.
+/// What a later part of a segment states in addition: the number of the part, the first call that it enters, and the calls that
+/// are open at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continued<'a> {
     pub part: u32,

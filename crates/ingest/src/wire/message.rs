@@ -24,7 +24,6 @@ pub struct Hello {
     pub pairs: Vec<(String, String)>,
     /// The secret from which the session id is derived. Older clients have none.
     pub secret: Option<Secret>,
-    /// Authenticates the client.
     pub token: Option<Token>,
 }
 
@@ -86,7 +85,7 @@ impl Hello {
             }
             pairs.push((key.to_owned(), value.to_owned()));
         }
-        // If fewer bytes remain, they are not a secret.
+        // If fewer than 16 bytes remain, HELLO has no secret.
         let secret = reader.array().ok().map(Secret);
         let token = if secret.is_none() || reader.is_empty() { None } else { Token::read(reader)? };
         let secret = secret.filter(|secret| secret.0 != [0; 16]);
@@ -134,7 +133,6 @@ impl<'a> ClientFrame<'a> {
         }
     }
 
-    /// Appends the whole frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Hello(hello) => put_frame(out, FrameType::Hello, |out| hello.put(out)),
@@ -173,8 +171,8 @@ pub struct Welcome {
     pub features: u64,
 }
 
-/// One record was refused; the other records of its frame were kept. With `record` 0 it can also mean that the store refused the
-/// whole frame, or new series of it above a limit.
+/// One record was refused; the other records of its frame were kept. If `record` is 0, it may have another meaning: the store
+/// refused the whole frame, or it refused one new series of the frame because of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Number of the DATA frame.
@@ -203,11 +201,10 @@ pub enum ErrorCode {
     Tls = 11,
     /// The token is missing, unknown, expired or revoked.
     Unauthorized = 12,
-    /// The token does not permit writing, or not for this client.
+    /// The token lacks the role `write`, or its selector excludes this client.
     Forbidden = 13,
 }
 
-/// Messages of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame {
     Welcome(Welcome),
@@ -232,7 +229,6 @@ impl ServerFrame {
         Self::Error { code: u64::from(code as u8), message: message.into() }
     }
 
-    /// Appends the whole frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Welcome(welcome) => put_frame(out, FrameType::Welcome, |out| {

@@ -36,7 +36,6 @@ pub use probes::{Moved, ProbeRule, ProbeState, Probed, Probes, RuleOutcome};
 pub use secret::Secret;
 pub use token::Token;
 
-/// The protocol version of this code.
 pub const VERSION: u8 = 1;
 /// Features that the first servers of this version lack. WELCOME announces them.
 pub mod feature {
@@ -48,8 +47,8 @@ pub mod feature {
 pub const FRAME_BODY_BYTES_MAX: u32 = 4_194_304;
 /// Largest step from the highest number accepted on a connection to the number of its next DATA frame.
 pub const SEQ_JUMP_MAX: u64 = 1_048_576;
-/// Largest number of a connection's first DATA frame. A server may have lost its data, so the number may be large; the limit
-/// allows decades of frames.
+/// The first DATA frame of a connection may have any number up to this one. The step may exceed [`SEQ_JUMP_MAX`], because a
+/// server that has lost its data does not know the last number. The limit allows decades of frames.
 pub const SEQ_FIRST_MAX: u64 = 1_099_511_627_776;
 /// Limit on the ids of one kind on one connection.
 pub const DICT_IDS_MAX: u64 = 65_536;
@@ -59,7 +58,6 @@ pub const DICT_BYTES_MAX: usize = 16_777_216;
 pub const HELLO_PAIRS_MAX: usize = 32;
 /// Limit on the bytes of all pairs in HELLO. The server keeps the pairs as long as the connection is open.
 pub const HELLO_PAIRS_BYTES_MAX: usize = 65_536;
-/// Limit on the bytes of the token in HELLO.
 pub const TOKEN_BYTES_MAX: usize = 256;
 /// Interval at which a client sends PING, ms. The server closes a connection after three intervals without a byte of the client.
 pub const HEARTBEAT_MS: u64 = 5_000;
@@ -68,14 +66,11 @@ pub const REJECTS_MAX: usize = 16;
 const _: () = assert!(REJECTS_MAX == crate::reject::REJECTS_NAMED_MAX);
 /// Limit on the rules of one PROBES frame, and on the rules of a server.
 pub const PROBE_RULES_MAX: usize = 1_000;
-/// Limit on the bytes of the pattern of one rule.
 pub const PROBE_PATTERN_BYTES_MAX: usize = 1_024;
-/// Limit on the fields of one declared record type.
 pub const RECORD_FIELDS_MAX: usize = 64;
-/// Limit on the bytes of a field's unit.
 pub const RECORD_UNIT_BYTES_MAX: usize = 64;
-/// Limit on the operations in one PROBED frame. It lists the operations that the client itself aggregates or has switched
-/// off. If there are more, it lists the latest ones.
+/// Limit on the operations in one PROBED frame. The frame lists the operations that the client itself aggregates or has switched
+/// off. If there are more, the frame lists those that the client changed last.
 pub const PROBED_MOVED_MAX: usize = 256;
 /// Limit on the bytes of a text in PROBED that are kept. A longer text is truncated.
 pub const PROBED_TEXT_BYTES_MAX: usize = 512;

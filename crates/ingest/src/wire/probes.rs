@@ -14,7 +14,6 @@ use crate::reader::{Flaw, Reader};
 #[repr(u8)]
 pub enum ProbeState {
     Off = 0,
-    /// Calls are recorded.
     On = 1,
     /// The client sends count, sum, maximum and histogram instead of records.
     Aggregate = 2,
@@ -34,7 +33,7 @@ impl ProbeState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeRule {
     pub state: ProbeState,
-    /// The pattern. The client interprets it.
+    /// The client interprets the pattern.
     pub pattern: String,
 }
 
@@ -67,7 +66,6 @@ impl Probes {
     }
 }
 
-/// The result of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleOutcome {
     /// Position of the rule in PROBES, counted from 0.

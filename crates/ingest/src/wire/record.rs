@@ -68,7 +68,6 @@ pub(super) enum RecordError {
 /// Memory of one item in the batch's list of series, bytes. The list exists twice while it grows.
 const LISTED_BYTES: usize = 128;
 
-/// Samples of one series.
 pub(super) fn samples(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<SampleSeries, RecordError> {
     let (dictionary, base) = (context.dictionary, context.base);
     let record_bytes = reader.remaining();
@@ -96,7 +95,6 @@ pub(super) fn samples(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<
     Ok(SampleSeries { labels, samples })
 }
 
-/// One entry of a series.
 pub(super) fn entry(context: &Context<'_>, reader: &mut Reader<'_>) -> Result<EntrySeries, RecordError> {
     let (dictionary, base) = (context.dictionary, context.base);
     context.take_beyond(LISTED_BYTES + 3 * size_of::<Entry>() + reader.remaining(), reader.remaining())?;

@@ -19,7 +19,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// The token with this text. `None` for an empty text or one over [`TOKEN_BYTES_MAX`].
+    /// The token with this text. `None` for an empty text or a text over [`TOKEN_BYTES_MAX`].
     pub fn new(text: &str) -> Option<Self> {
         (1..=TOKEN_BYTES_MAX).contains(&text.len()).then(|| Self(text.into()))
     }

@@ -1,4 +1,4 @@
-//! Searches for bodies that need much memory for their size. It starts with known bad shapes, and then keeps every
+//! Searches for bodies that need much memory for their size. The search starts with known bad shapes, and then keeps every
 //! change of a shape that takes a larger share of its limit (hill climbing). The test must be the only one in its
 //! process, because the allocator counts all threads.
 

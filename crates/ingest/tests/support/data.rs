@@ -82,12 +82,12 @@ fn definitions(case: &Case) -> Vec<Definition> {
     for (key, value) in &case.keys {
         if key == "label" {
             let Some(Definition::Series(_, pairs)) = list.last_mut() else {
-                panic!("{}: {value}", case.name)
+                panic!("{}: no series before label {value}", case.name)
             };
             pairs.push(pair(value));
         } else if key == "field" {
             let Some(Definition::Declared(_, record_type)) = list.last_mut() else {
-                panic!("{}: {value}", case.name)
+                panic!("{}: no record type before field {value}", case.name)
             };
             record_type.fields.push(declared::field(value));
         } else if key == "define" {

@@ -1,4 +1,4 @@
-//! Encodes frames from the keys of a test vector, and compares decoded frames with them.
+//! Encodes frames from the keys of a test vector, and compares decoded frames with these keys.
 
 pub mod control;
 pub mod data;

@@ -99,7 +99,7 @@ impl Column {
         Self::new(name, INT64, rows, RLE_DICTIONARY, vec![dictionary, Page::data(RLE_DICTIONARY, rows, body)])
     }
 
-    /// The texts in turn, each for `run` rows, until all rows have one.
+    /// The texts in turn, each for `run` rows, until all rows have a text.
     pub fn texts(name: &str, rows: usize, texts: &[Vec<u8>], run: usize) -> Self {
         let dictionary = Page::dictionary(texts.len(), texts.iter().flat_map(|text| plain(text)).collect());
         let mut body = vec![16];

@@ -37,7 +37,7 @@ pub fn events() -> Vec<Event> {
     list.collect()
 }
 
-/// Appends one request. `nth` is its number in its session.
+/// Appends the segment of one request. `nth` is the number of the segment in the session.
 pub fn put(frame: &mut DataFrame, nth: u64, events: &[Event]) {
     let attributes = [
         (0, 2, AttributeForm::Integer(200)),

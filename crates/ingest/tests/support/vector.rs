@@ -17,20 +17,23 @@ pub fn read(file: &str) -> Vec<Case> {
         if let Some(name) = line.strip_prefix("case ") {
             cases.push(Case { name: name.to_owned(), keys: Vec::new() });
         } else {
-            let (key, value) = line.split_once(" =").unwrap_or_else(|| panic!("{file}: {line}"));
+            let (key, value) =
+                line.split_once(" =").unwrap_or_else(|| panic!("{file}: line without \" =\": {line}"));
             let value = value.strip_prefix(' ').unwrap_or(value);
             let case = cases.last_mut().unwrap();
             case.keys.push((key.to_owned(), value.to_owned()));
         }
     }
-    assert!(!cases.is_empty(), "{file}");
+    assert!(!cases.is_empty(), "{file} has no case");
     cases
 }
 
 impl Case {
     pub fn text(&self, key: &str) -> &str {
         let found = self.keys.iter().find(|(k, _)| k == key);
-        found.map(|(_, value)| value.as_str()).unwrap_or_else(|| panic!("{}: no {key}", self.name))
+        found
+            .map(|(_, value)| value.as_str())
+            .unwrap_or_else(|| panic!("case {} has no key {key}", self.name))
     }
 
     pub fn number<T: FromStr>(&self, key: &str) -> T {
@@ -60,6 +63,6 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 pub fn unhex(text: &str) -> Vec<u8> {
-    assert!(text.len().is_multiple_of(2), "{text}");
+    assert!(text.len().is_multiple_of(2), "odd number of hexadecimal digits: {text}");
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }

@@ -1,7 +1,7 @@
 //! Which services are there, and what does a request to each of them do?
 //!
-//! A route is a tree of calls. Each time a call is made, some of its children are made exactly once, others at most once, and
-//! others several times, at random. So traces of one route are similar, but rarely equal.
+//! A route is a tree of calls. Some children of a call are called exactly once. Others are called a random number of times: at
+//! most once, or at least once. So traces of one route are similar, but rarely equal.
 
 use tacho_model::{OperationKind, Random};
 
@@ -50,7 +50,6 @@ const FRONT: [&str; 4] =
 const CALLEES: usize = 3;
 const DEPTH_MAX: usize = 2;
 
-/// A service and its operations.
 #[derive(Debug)]
 pub struct Service {
     pub name: &'static str,
@@ -69,7 +68,6 @@ pub(super) struct Node {
     pub(super) repeat: Repeat,
     /// Service and route of a request to another service.
     pub(super) remote: Option<(usize, usize)>,
-    /// Whether an exception may arise here.
     pub(super) may_fail: bool,
     pub(super) children: Vec<Self>,
 }
@@ -77,13 +75,12 @@ pub(super) struct Node {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Repeat {
     Once,
-    /// Once or not at all: once with this probability, percent.
+    /// Once with this probability in percent, or not at all.
     Sometimes(u64),
     /// At least once, at most this number of times.
     Times(u64),
 }
 
-/// All services.
 #[derive(Debug)]
 pub struct Fleet {
     pub services: Vec<Service>,
@@ -128,7 +125,7 @@ impl Growing<'_> {
         let operation = self
             .operation(OperationKind::HttpServer, format!("{verb} /{}/{}/{{id}}", self.name, NOUNS[route]));
         let mut inner = self.children(0);
-        // With these calls, each service calls all its callees. So all services are reached from the first layer.
+        // Each service calls all its callees, so that requests to the first layer reach all services.
         let calls = if self.callees.is_empty() { 0 } else { 2 };
         for nth in route..route + calls {
             let callee = self.callees[nth % self.callees.len()];
@@ -195,7 +192,7 @@ impl Growing<'_> {
         Node { operation, self_ns, repeat, remote: None, may_fail: true, children }
     }
 
-    /// Number of the operation, which is added if it is new.
+    /// Adds the operation if it is new. Returns its number.
     fn operation(&mut self, kind: OperationKind, name: String) -> u32 {
         let key = (kind, name);
         let known = self.operations.iter().position(|operation| *operation == key);

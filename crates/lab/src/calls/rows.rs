@@ -1,5 +1,4 @@
-//! The calls of traces as rows, for systems with other protocols: one line of CSV for each call, with columns like those of
-//! OpenTelemetry spans.
+//! One line of CSV for each call, with columns like those of OpenTelemetry spans. The peers in `bench/scale` load these lines.
 
 use std::fmt::Write;
 
@@ -13,14 +12,13 @@ use super::trace::{AttributeKey, AttributeText, EXCEPTIONS, Segment, Trace};
 pub const HEADER: &str = "trace_id,span_id,parent_span_id,service,host,operation,kind,start_ns,duration_ns,self_ns,failed,\
                           status,request_id,exception";
 
-/// Appends the calls of a trace.
 pub fn rows(fleet: &Fleet, trace: &Trace, out: &mut String) {
     for segment in &trace.segments {
         segment_rows(fleet, trace, segment, out);
     }
 }
 
-/// An open call.
+/// A call that has not ended.
 struct Open {
     call: u32,
     operation: u32,

@@ -20,10 +20,10 @@ use super::trace::{
 const FRAME_BYTES: usize = 64 << 10;
 /// Limit on the frames of a connection that are not acknowledged.
 const UNACKED_MAX: u64 = 16;
-/// A connection without a frame for this time gets a heartbeat. The server ends a connection after 15 s without a byte.
+/// A heartbeat is sent after this time without a frame. The server ends a connection after 15 s without a byte.
 const IDLE_MAX: Duration = Duration::from_secs(4);
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Text ids: the threads are from 1, the exceptions from 101, the keys from 201.
+/// Ids of texts: threads from 1, exceptions from 101, keys from 201.
 const EXCEPTION_IDS: u64 = 101;
 const KEYS: [(AttributeKey, u64, &str); 3] = [
     (AttributeKey::Status, 201, "http.status"),
@@ -35,11 +35,11 @@ const KEYS: [(AttributeKey, u64, &str); 3] = [
 pub enum SendError {
     #[error("cannot send to {target}: {source}")]
     Io { target: String, source: std::io::Error },
-    #[error("the server refused the calls: {0}")]
+    #[error("the server did not acknowledge all calls: {0}")]
     Refused(String),
 }
 
-/// Connections of all processes.
+/// One connection for each process.
 pub struct Sender {
     links: Vec<Link>,
     checked: Instant,
@@ -67,7 +67,7 @@ impl Sender {
         if self.checked.elapsed() >= CHECK_INTERVAL { self.beat() } else { Ok(()) }
     }
 
-    /// Sends the rest, and waits until everything is acknowledged.
+    /// Sends the frames that are not full, and waits until the server has acknowledged all frames.
     pub fn finish(mut self) -> Result<(), SendError> {
         self.links.iter_mut().try_for_each(Link::flush)?;
         (0..self.links.len()).try_for_each(|link| self.wait(link, 0))
@@ -88,7 +88,7 @@ impl Sender {
     }
 }
 
-/// What the server has answered on a connection.
+/// The answers of the server on a connection.
 #[derive(Default)]
 struct Answers {
     acked: u64,
@@ -116,7 +116,6 @@ impl Link {
         let reader = stream.try_clone().map_err(io)?;
         let answers = Arc::<(Mutex<Answers>, Condvar)>::default();
         let shared = Arc::clone(&answers);
-        // Ends when the connection ends or is of no more use.
         std::thread::spawn(move || receive(reader, &shared));
         let mut link =
             Self { target: target.to_owned(), stream, answers, seq: 0, frame: None, written: Instant::now() };
@@ -156,7 +155,7 @@ impl Link {
         self.write(&bytes)
     }
 
-    /// Whether at most `unacked` frames are unacknowledged. Waits up to a second for this.
+    /// Whether at most `unacked` frames are unacknowledged. Waits up to a second for acknowledgements.
     fn is_acked(&self, unacked: u64) -> Result<bool, SendError> {
         let (lock, changed) = &*self.answers;
         let answers = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,13 +208,13 @@ const fn form(value: AttributeText) -> AttributeForm<'static> {
     }
 }
 
-/// Reads the answers of the server until the connection ends or is of no more use.
+/// Reads the answers of the server until the connection ends or the server refuses a frame.
 fn receive(mut stream: TcpStream, (lock, changed): &(Mutex<Answers>, Condvar)) {
     let mut decoder = FrameDecoder::new();
     let mut bytes = vec![0; 4_096];
     let failure = loop {
         match stream.read(&mut bytes) {
-            Ok(0) => break "the end of the connection".to_owned(),
+            Ok(0) => break "the connection was closed".to_owned(),
             Ok(count) => decoder.push(&bytes[..count]),
             Err(error) => break error.to_string(),
         }
@@ -228,7 +227,7 @@ fn receive(mut stream: TcpStream, (lock, changed): &(Mutex<Answers>, Condvar)) {
     changed.notify_all();
 }
 
-/// Notes the ACK frames received. Returns the reason if the connection is of no more use.
+/// Stores the number of the last acknowledged frame. Returns the reason if the server refused a frame or sent an invalid frame.
 fn take(decoder: &mut FrameDecoder, lock: &Mutex<Answers>) -> Option<String> {
     loop {
         let frame = match decoder.pull() {

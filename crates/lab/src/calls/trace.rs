@@ -1,16 +1,15 @@
-//! Which segments does a trace have? A request is played through the tree of its route (`fleet.rs`).
+//! Which segments does a trace have? A request makes the calls in the tree of its route (`fleet.rs`).
 
 use tacho_ingest::wire::Secret;
 use tacho_model::{Event, EventKind, Random, SpanId, TraceId, mix64};
 
 use super::fleet::{Fleet, Node, Repeat};
 
-/// Limit on the calls of a trace.
 pub const TRACE_CALLS_MAX: u32 = 200;
-/// Least number of calls of a request to another service: the call of its client, the request itself, and the calls before its
-/// handler.
+/// Least number of calls of a request to another service: the call of the client, the request itself, and the four methods
+/// before its handler.
 const REQUEST_CALLS: u32 = 6;
-/// Processes of a service.
+/// Number of processes of a service.
 pub const INSTANCES: usize = 2;
 pub const THREADS: u64 = 16;
 const SEGMENT_BITS: u32 = 24;
@@ -37,7 +36,7 @@ pub enum AttributeKey {
 pub enum AttributeText {
     Integer(i64),
     Uuid([u8; 16]),
-    /// Index of an exception in [`super::trace::EXCEPTIONS`].
+    /// Index of an exception in [`EXCEPTIONS`].
     Exception(usize),
 }
 
@@ -52,7 +51,7 @@ pub const EXCEPTIONS: [&str; 3] = [
 pub struct Segment {
     pub service: usize,
     pub instance: usize,
-    /// Number in the session of its process.
+    /// Number of the segment in the session of its process.
     pub number: u64,
     /// Call `k` has the span id `mix64(base + k)`.
     pub base: u64,
@@ -60,7 +59,7 @@ pub struct Segment {
     pub thread: u64,
     /// ns since the Unix epoch.
     pub start: i64,
-    /// Numbers of operations are from 1.
+    /// The numbers of operations start at 1.
     pub events: Vec<Event>,
     /// Number of the call, key, value.
     pub attributes: Vec<(u32, AttributeKey, AttributeText)>,
@@ -83,8 +82,7 @@ impl Segment {
 #[derive(Clone, Debug)]
 pub struct Trace {
     pub id: TraceId,
-    /// Whether the id is derived from the session and the number of the first segment. Otherwise it comes from outside of the
-    /// fleet.
+    /// Whether the id is derived from session and number of the first segment. If not, the id comes from outside of the fleet.
     pub is_own: bool,
     pub request_id: [u8; 16],
     /// The first segment is that of the request that starts the trace.
@@ -92,17 +90,15 @@ pub struct Trace {
     pub calls: u32,
 }
 
-/// The times of the traces.
 #[derive(Clone, Copy, Debug)]
 pub struct When {
     /// ns since the Unix epoch.
     pub start: i64,
     pub length_ns: u64,
-    /// Number of calls in this time. The last trace may exceed it.
+    /// Least number of calls in this time. The last trace is complete, so there may be a few more.
     pub calls: u64,
 }
 
-/// A process of a service.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub secret: Secret,
@@ -132,7 +128,7 @@ impl Traces {
         Self { fleet, processes, random, when, calls: 0 }
     }
 
-    /// Time at which the next trace starts. The calls are spread evenly over the whole time, and each trace has a random delay.
+    /// Start of the next trace. Calls are spread evenly over the whole time, and each trace has a random delay.
     fn start(&mut self) -> i64 {
         let passed =
             u128::from(self.when.length_ns) * u128::from(self.calls) / u128::from(self.when.calls.max(1));
@@ -185,7 +181,7 @@ struct Playing<'a> {
 }
 
 impl Playing<'_> {
-    /// Serves a request. Returns the time of the response, and its status.
+    /// Returns time and status of the response.
     fn serve(&mut self, (service, route): (usize, usize), start: i64, parent: Option<SpanId>) -> (i64, i64) {
         let fleet = self.fleet;
         let node = &fleet.services[service].routes[route];
@@ -193,7 +189,7 @@ impl Playing<'_> {
         self.enter(at, node.operation);
         self.pass(at, node.self_ns / 2);
         let status = if self.random.one_in(OVERLOADED_ONE_IN) {
-            // The calls before the handler are made and fail; the handler is not reached.
+            // The calls before the handler fail.
             self.front(at, &node.children, true);
             503
         } else if parent.is_none() && self.random.below(100) < REFUSED_PERCENT {
@@ -247,7 +243,7 @@ impl Playing<'_> {
         }
     }
 
-    /// Makes the calls in order, up to a failure that the caller does not handle. Returns whether there was one.
+    /// Makes the calls in order, up to a failure that the caller does not handle. Returns whether there was such a failure.
     fn all(&mut self, at: usize, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| {
             let times = match node.repeat {
@@ -259,7 +255,7 @@ impl Playing<'_> {
         })
     }
 
-    /// Returns whether the call failed and the caller does not handle it.
+    /// Returns whether the call failed and its caller does not handle the failure.
     fn call(&mut self, at: usize, node: &Node) -> bool {
         let needed = if node.remote.is_some() { REQUEST_CALLS } else { 1 };
         if self.left < needed {
@@ -273,7 +269,7 @@ impl Playing<'_> {
         };
         self.pass(at, node.self_ns / 2);
         self.exit(at, failed);
-        // The caller handles some failures of other services.
+        // The caller handles half of the failures of other services.
         failed && !(node.remote.is_some() && self.random.one_in(2))
     }
 

@@ -1,4 +1,4 @@
-//! Which calls does a row hold, and how long did each take, with the time between two parts of a segment?
+//! Which calls does a row hold, and how long did each call take?
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,8 +10,8 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// Walks over rows and reuses its buffers. If it was created by [`Walker::over`], the call that is innermost at the start of a
-/// row also has the time since the last event of the previous part.
+/// Walks over rows and reuses its buffers. A walker from [`Walker::over`] also adds the time since the previous part to the self
+/// time of the call that is innermost at the start of a row.
 #[derive(Default)]
 pub(super) struct Walker {
     walker: tacho_chunk::Walker,
@@ -19,8 +19,7 @@ pub(super) struct Walker {
 }
 
 /// Time of the last event of each part that is followed by another part. The time between two parts is self time of the
-/// innermost call that is open at the cut. Without it, the self time of a call that sleeps for minutes, without an event, would
-/// be too short.
+/// innermost call that is open at the cut.
 #[derive(Default)]
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 
@@ -43,7 +42,7 @@ impl PartEnds {
         Ok(Self(ends))
     }
 
-    /// From the last event of the previous part to the first event of `row`, ns; 0 when the previous part is missing.
+    /// Time from the last event of the previous part to the first event of `row`, ns; 0 if the previous part is missing.
     fn gap(&self, row: RowRef<'_>) -> u64 {
         let before = row.part().checked_sub(1).and_then(|part| self.0.get(&(row.trace(), row.base(), part)));
         before.map_or(0, |end| part_gap(*end, row.start()))
@@ -51,7 +50,7 @@ impl PartEnds {
 }
 
 impl Walker {
-    /// Creates a walker for the rows of these blocks. It first finds the ends of all parts that are followed by another part.
+    /// A walker for the rows of these blocks. Reads all rows to find the ends of parts.
     pub(super) fn over(blocks: &[SourceBlock], cancel: &Cancel) -> Result<Self, Error> {
         Ok(Self { ends: PartEnds::new(blocks, cancel)?, ..Self::default() })
     }

@@ -1,9 +1,8 @@
 //! Which call paths were executed, how often, and for how long, over all traces? Calls of one operation with the
 //! same callers share a node.
 //!
-//! If a call of another segment caused a segment, the outermost calls of the segment are placed below that call, even across
-//! services. The calls of a shape (the calls of a row, without times) are mapped to nodes once for each node below which they are
-//! placed; each row of the shape then adds only its times.
+//! The outermost calls of a segment are placed below the call that caused the segment, even across services. Rows with the same
+//! shape and the same causing node share one mapping from calls to nodes; each row then adds only its times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,8 +65,7 @@ struct Node {
 /// Position of a call in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Spot {
-    /// The call is not in the tree: the requested operation, or the requested service, is neither that of the call nor that of
-    /// one of its callers.
+    /// The call is not in the tree: the requested service or operation is not on the path from the first call to this call.
     Outside,
     /// The call is omitted because of a limit of the tree.
     Cut,
@@ -81,13 +79,13 @@ struct Tree<'a> {
     filter: &'a Filter,
     parents: Parents,
     operations: Table<(Arc<str>, Operation), ()>,
-    /// For each block: the index of each operation of the block in the table.
+    /// For each block: the indexes of its operations in the table `operations`.
     numbers: Vec<Vec<u32>>,
     nodes: Vec<Node>,
     children: HashMap<(usize, u32), usize>,
-    /// For each block, shape, and spot below which the outermost calls are placed: the spots of the calls of the shape.
+    /// The spots of the calls of a shape, by block, shape, and the spot below which the outermost calls are placed.
     laid: HashMap<(u32, usize, Spot), Arc<[Spot]>>,
-    /// For each row whose segment has a parent: the spot below which its outermost calls are placed.
+    /// The spot below which the outermost calls of a row are placed, for rows of segments with a parent.
     hung: HashMap<Place, Spot>,
 }
 
@@ -154,9 +152,9 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Spot below which the outermost calls of a row are placed: that of the call that caused the row's segment. First
-    /// follows the chain of causes upwards, then assigns spots from the top down. If the chain is too long or has a cycle,
-    /// the last segment reached is the start of the chain.
+    /// Spot of the call that caused the row's segment. The outermost calls of the row are placed below it. Follows the chain
+    /// of causes upwards, then assigns spots from the top down. If the chain is too long or has a cycle, the last segment
+    /// reached is the start of the chain.
     fn below(&mut self, place: Place) -> Spot {
         if place.row(self.blocks).parent().is_none() {
             return self.hang(place, None);
@@ -177,7 +175,8 @@ impl<'a> Tree<'a> {
             chain.push((place, cause.map(|(_, position)| position)));
             next = cause.map(|(place, _)| place);
         }
-        // The causing row and its spot. `None` for the start of the chain, unless the spot of its cause is known.
+        // The causing row, and the spot below which its outermost calls are placed. `None` for the topmost segment, unless
+        // `hung` has the spot of its cause.
         let mut above: Option<(Place, Spot)> = next.zip(known);
         let mut spot = known.unwrap_or(Spot::Outside);
         for (place, position) in chain.into_iter().rev() {
@@ -206,7 +205,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Maps the calls of a shape to nodes, once for each spot `below` which its outermost calls are placed.
+    /// Maps the calls of a shape to spots. The outermost calls of the shape are placed below the spot `below`. Each mapping is
+    /// computed once.
     fn lay(&mut self, block: u32, shape: usize, below: Spot) -> Arc<[Spot]> {
         if let Some(spots) = self.laid.get(&(block, shape, below)) {
             return Arc::clone(spots);
@@ -254,7 +254,6 @@ impl<'a> Tree<'a> {
             let ((service, operation), ()) = &operations[node.operation as usize];
             let mut below = std::mem::take(&mut children[at]);
             below.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.operation.cmp(&b.operation)));
-            // Skip nodes that have no completed call, no self time and no children.
             if node.count == 0 && node.self_ns == 0 && below.is_empty() {
                 continue;
             }

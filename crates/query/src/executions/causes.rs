@@ -1,8 +1,8 @@
 //! Which call caused this segment, and for how long did a recorded server work for this HTTP client call?
 //!
-//! The segments with a parent are collected first (*gather*). They hold the span id of their cause; the inverse of `mix64` turns
-//! it into the span base of a segment plus the number of a call. A second pass finds the rows that entered these calls
-//! (*resolve*).
+//! The first pass (*gather*) collects the segments with a parent. Each holds the span id of its cause. The inverse of `mix64`
+//! turns a span id into the span base of a segment plus the number of a call. The second pass (*resolve*) finds the rows that
+//! entered these calls.
 
 use tacho_chunk::{Call, RowRef};
 use tacho_model::{OperationKind, SpanId, TraceId, unmix64};
@@ -12,7 +12,7 @@ use super::fold::{Rounds, hash};
 use super::limits::{Incomplete, Limits};
 use super::source::Source;
 
-/// A row of a segment with a parent. It has 24 bytes, because there are millions of them.
+/// A row of a segment with a parent, in 24 bytes: an analysis may hold millions of rows.
 #[derive(Clone, Copy)]
 struct Cause {
     /// Span base plus call number of the causing call.
@@ -26,8 +26,8 @@ struct Cause {
 
 const UNKNOWN: u32 = u32::MAX;
 
-/// The lowest 32 bits of a trace's hash, of which the rounds use at most eight. They distinguish the traces in which one span
-/// id occurs; span ids are random, so hardly any occurs twice.
+/// The lowest 32 bits of a trace's hash; [`Rounds`] uses at most eight of them. The tag distinguishes traces with the same span
+/// id, which are rare because span ids are random.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct TraceTag(u32);
 
@@ -70,7 +70,8 @@ impl Causes {
         self.rounds.next()
     }
 
-    /// Collects the rows of the round whose segments have a parent; with `served`, only rows in which a request was served.
+    /// Collects the rows of the round whose segments have a parent. `served`: only rows in which an outermost http-server call
+    /// ends.
     pub(super) fn gather(&mut self, source: Source<'_>, served: bool) {
         for row in source.block.rows() {
             let Some(parent) = row.parent().filter(|_| self.rounds.takes(row.trace())) else { continue };
@@ -88,15 +89,14 @@ impl Causes {
             let rounds = self.rounds;
             self.all.retain(|cause| rounds.takes_hash(u64::from(cause.trace.0)));
         }
-        // A round that cannot be split may keep more than `max` rows, at most `max_of_round`. The others count as if their
-        // segments had no cause.
+        // A round that cannot be split may keep more than `max` rows, at most `max_of_round`.
         match self.rounds.takes(trace) {
             true if self.all.len() < self.max_of_round => self.all.push(cause),
             is_taken => self.omitted += u64::from(is_taken),
         }
     }
 
-    /// Must be called after the last row of the round is collected, and before the causes are searched.
+    /// Must be called after the last call of `gather`, and before `resolve`, `caller` and `served`.
     pub(super) fn sort(&mut self) {
         self.all.sort_unstable_by_key(|cause| (cause.counter, cause.trace));
     }
@@ -130,7 +130,7 @@ impl Causes {
         self.of(trace, unmix64(span.0)).next().map(|cause| cause.caller).filter(|caller| *caller != UNKNOWN)
     }
 
-    /// The part of a call's self time that is the time of a recorded server, ns: 0 unless it is an HTTP client call that ended.
+    /// The part of a call's self time during which a recorded server worked, ns. 0 unless the call is an ended HTTP client call.
     pub(super) fn served(&self, source: Source<'_>, row: RowRef<'_>, visit: &Visit<'_>) -> u64 {
         let kind = source.block.operations()[visit.call.operation as usize].kind;
         let (OperationKind::HttpClient, Some(duration), false) =

@@ -1,10 +1,10 @@
 //! Which counters do the calls form? For each operation of a service and a host: calls, failed calls, or durations, minute by
 //! minute.
 //!
-//! A counter has a sample at each full minute: the calls that were entered before it, since the start of the day (UTC). So its
-//! samples do not depend on the range of the question, and it starts again each day, as the counter of a program that is
-//! started again. The sample at midnight has the day before, so a sample of value 0 follows it: otherwise PromQL would see
-//! that the counter has started again only if the first minute has fewer calls than the day before.
+//! A counter has a sample at each full minute: the number of ended calls that were entered since the start of the day (UTC) and
+//! before the time of the sample. So samples do not depend on the requested range, and the counter restarts each day. The sample
+//! at midnight counts the whole previous day. A sample of value 0 follows it. Without that sample, PromQL would miss the restart
+//! if the first minute has at least as many calls as the previous day.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const MINUTE_NS: i64 = 60_000_000_000;
 const MINUTE_S: i64 = 60;
 const DAY_MINUTES: i64 = 1_440;
 const DAY_NS: i64 = DAY_MINUTES * MINUTE_NS;
-/// Time of the sample of value 0 after midnight. A window that ends at midnight does not have it, one that begins there does, and
-/// answers in ms tell the two samples apart.
+/// Time from midnight to the sample of value 0. A window that ends at midnight excludes this sample; a window that starts at
+/// midnight includes it. Answers have times in ms, so the two samples have different times.
 const RESTART_NS: i64 = 1_000_000;
 
 /// Upper bounds of the buckets of durations, ns. The last bucket has no bound.
@@ -45,15 +45,14 @@ pub const DURATION_BOUNDS_NS: [u64; 17] = [
     60_000_000_000,
 ];
 
-/// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     Calls,
     Errors,
     /// The sum of the durations, ns.
     Durations,
-    /// Calls by duration. The value at an index has the calls of at most this bound of [`DURATION_BOUNDS_NS`], the last value
-    /// all calls.
+    /// Calls by duration. The value at an index counts the calls up to the bound at that index of [`DURATION_BOUNDS_NS`]. The
+    /// last value counts all calls.
     Buckets,
 }
 
@@ -96,7 +95,7 @@ pub struct CounterList {
 }
 
 impl CounterList {
-    /// The samples of a counter, cut at the ends of the times.
+    /// Divides the samples of a counter into one piece for each element of `times`.
     pub fn pieces<'a>(&'a self, mut values: &'a [f64]) -> impl Iterator<Item = (Times, Vec<f64>)> + 'a {
         self.times.iter().map(move |times| {
             let (piece, rest) = values.split_at(times.len().min(values.len()));
@@ -106,7 +105,7 @@ impl CounterList {
     }
 }
 
-/// Counts that are not 0, by minute times the number of counters plus the index of the counter.
+/// Counts that are not 0. The key of a count is the minute times the number of counters, plus the index of the counter.
 type Cells = BTreeMap<i64, u64>;
 
 /// Selects the operations whose calls are counted.
@@ -170,13 +169,13 @@ impl<'a> Counters<'a> {
         times
     }
 
-    /// The calls that are counted: from the start of the day of the first sample on.
+    /// The enter times of the counted calls, from the start of the day that the first sample counts.
     pub fn range(&self) -> TimeRange {
         let start = (self.first - 1).div_euclid(DAY_MINUTES) * DAY_MINUTES;
         TimeRange::new(start.saturating_mul(MINUTE_NS), self.last.saturating_mul(MINUTE_NS).saturating_sub(1))
     }
 
-    /// Whether there would be more samples than the limit.
+    /// Whether the number of samples or of cells exceeds the limit.
     fn is_over(&self) -> bool {
         let counted = self.table.rows.iter().filter(|(_, cells)| cells.is_some()).count();
         let samples = counted.saturating_mul(self.counts.len()).saturating_mul(self.len());
@@ -195,7 +194,7 @@ impl<'a> Counters<'a> {
         operations.iter().map(&mut number).collect()
     }
 
-    /// Adds to a count of a minute. All minutes before the first sample are one.
+    /// Adds to a count of a minute. All minutes before the first sample share one count.
     fn add(&mut self, number: u32, minute: i64, index: usize, amount: u64) {
         let cells = self.table.value(number).get_or_insert_default();
         let place =
@@ -222,7 +221,7 @@ impl<'a> Counters<'a> {
                 let sum = &mut sums[place.rem_euclid(len as i64) as usize];
                 *sum = sum.saturating_add(*count);
             }
-            // A bucket includes those of shorter durations.
+            // A bucket includes the buckets of shorter durations.
             let mut before = 0u64;
             for (values, sum) in values.iter_mut().zip(&sums).filter(|_| minute >= self.first) {
                 before = if self.counts == Counts::Buckets { before.saturating_add(*sum) } else { *sum };
@@ -280,7 +279,7 @@ impl Fold for Counters<'_> {
 
     fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
         let slot_minutes = summary.slot_s / MINUTE_S;
-        // The minutes before the first sample are not told apart.
+        // All minutes before the first sample share one count, so a slot of several minutes fits if it ends before that sample.
         let is_early = |slot: i64| slot.saturating_add(1).saturating_mul(slot_minutes) <= self.first;
         if slot_minutes > 1 && !summary.points.iter().all(|point| is_early(point.slot)) {
             return false;

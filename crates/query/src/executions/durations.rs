@@ -1,5 +1,5 @@
-//! What are the percentiles of a set of durations? Exact for small sets; to three significant digits for large ones, or within
-//! 1 % with durations of summaries.
+//! What are the percentiles of a set of durations? They are exact for small sets, have three significant digits for large sets,
+//! and are within 1 % for large sets that accept summaries.
 
 use hdrhistogram::Histogram;
 use tacho_chunk::Sketch;
@@ -14,7 +14,7 @@ pub const QUANTILE_ERROR: f64 = 0.001;
 /// Durations in ns, in bounded memory.
 #[derive(Default)]
 pub(super) struct Durations {
-    /// Whether many durations are counted by a sketch, to which those of summaries can be added.
+    /// Whether a sketch, and not a histogram, replaces the list. Only a sketch accepts the durations of summaries.
     is_sketched: bool,
     few: Vec<u64>,
     many: Many,
@@ -22,7 +22,7 @@ pub(super) struct Durations {
     max: u64,
 }
 
-/// Replaces the list of many durations.
+/// Replaces the list when there are many durations.
 #[derive(Default)]
 enum Many {
     #[default]
@@ -32,7 +32,7 @@ enum Many {
 }
 
 impl Durations {
-    /// Durations to which those of summaries can be added.
+    /// `is_sketched`: the durations of summaries can be added.
     pub(super) fn sketched(is_sketched: bool) -> Self {
         Self { is_sketched, ..Self::default() }
     }
@@ -51,9 +51,9 @@ impl Durations {
         }
     }
 
-    /// Adds the durations of a summary, from the shortest to the longest.
+    /// Adds the durations of a summary. `min` and `max` are the shortest and the longest.
     pub(super) fn add(&mut self, buckets: &[(u16, u64)], (min, max): (u64, u64)) {
-        debug_assert!(self.is_sketched, "a histogram is not converted to a sketch");
+        debug_assert!(self.is_sketched, "only a sketch accepts the durations of a summary");
         if buckets.is_empty() {
             return;
         }
@@ -94,8 +94,7 @@ impl Durations {
         self.max
     }
 
-    /// p50, p95 and p99. Each is the smallest duration that is at least as long as the given percentage of all
-    /// durations.
+    /// p50, p95 and p99. Each is the smallest duration that is at least as long as that percentage of all durations.
     pub(super) fn percentiles(&mut self) -> [u64; 3] {
         [0.50, 0.95, 0.99].map(|quantile| self.quantile(quantile))
     }

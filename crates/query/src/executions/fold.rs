@@ -2,11 +2,12 @@
 //!
 //! The caller reads the blocks from the store and passes each one to [`Fold::add`]; it may free the block afterwards. The
 //! memory of an analysis depends on what it counts (operations, services, the limit of a search), not on the number of calls.
-//! What it joins is bounded (`limits.rs`).
+//! `limits.rs` bounds the rows that an analysis joins.
 //!
-//! Some questions join rows of different blocks: a segment and the call that caused it, or the rows of one trace. Their keys are
-//! collected in one pass and looked up in the next one. Rows are joined only with rows of the same trace. If there are too many
-//! keys, the traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each round.
+//! Some questions join rows of different blocks: a segment and the call that caused it, or the rows of one trace. The keys of
+//! these rows are collected in one pass and looked up in the next one. Rows are joined only with rows of the same trace. If there
+//! are too many keys, the traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each
+//! round.
 
 use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock};
 use tacho_model::{Labels, TraceId, mix64};
@@ -14,14 +15,14 @@ use tacho_model::{Labels, TraceId, mix64};
 use super::limits::Incomplete;
 use super::source::{Source, SourceBlock};
 
-/// Which blocks a pass reads.
+/// Which blocks a pass reads. A fold ignores other blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The blocks of the service in the filter. Blocks of other services do no harm.
+    /// The blocks of the service in the filter.
     Service,
-    /// The blocks with a trace that [`Fold::wants`]. Other blocks do no harm.
+    /// The blocks with a trace that [`Fold::wants`].
     Traces,
-    /// The blocks with a value of this attribute that [`Fold::wants_value`]. Other blocks do no harm.
+    /// The blocks with a value of this attribute that [`Fold::wants_value`].
     Attribute(&'static str),
     All,
 }
@@ -35,7 +36,7 @@ impl Scope {
 
 /// A question that is answered by passes over blocks.
 ///
-/// Blocks that arrive between two passes may be missing in the first one. Their calls then count as calls without a cause.
+/// Blocks that arrive between two passes may be missing in the first pass. Their calls then count as calls without a cause.
 pub trait Fold {
     type Answer;
 
@@ -57,8 +58,8 @@ pub trait Fold {
         true
     }
 
-    /// The only value that [`Fold::wants_value`] accepts, as text, if it is known. The integer with this decimal text is also
-    /// accepted.
+    /// The value that [`Fold::wants_value`] accepts, as text, if it is known. `wants_value` also accepts the integer with this
+    /// decimal text.
     fn wanted_value(&self) -> Option<AttributeData> {
         None
     }
@@ -76,8 +77,8 @@ pub trait Fold {
         false
     }
 
-    /// Adds the summary of a chunk to the current pass. All calls of the chunk are in the range. Returns whether the summary was
-    /// enough; otherwise the pass needs the blocks of the chunk.
+    /// Adds the summary of a chunk to the current pass. All calls of the chunk must be in the range. If the summary is not
+    /// enough, returns false: the pass needs the blocks of the chunk.
     fn add_summary(&mut self, _: &Labels, _: &CallSummary) -> bool {
         false
     }
@@ -91,7 +92,7 @@ pub trait Fold {
     fn finish(self) -> Self::Answer;
 }
 
-/// Computes an answer from blocks in memory. Like a store, it leaves out blocks without a wanted trace or attribute.
+/// Computes an answer from blocks in memory. Like the store, it skips blocks without a wanted trace or attribute.
 pub fn over<F: Fold>(blocks: &[SourceBlock], mut fold: F) -> F::Answer {
     while let Some(scope) = fold.pass() {
         for SourceBlock { labels, block } in blocks {

@@ -11,7 +11,6 @@ use tacho_model::{Operation, OperationKind, Timestamp, TraceId};
 
 use super::source::{Outcome, Source};
 
-/// A trace that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSummary {
     pub trace_id: TraceId,
@@ -21,7 +20,7 @@ pub struct TraceSummary {
     pub start: Timestamp,
     /// If the first call of the entry has not ended: the time until the last known event of the entry.
     pub duration_ns: u64,
-    /// Number of calls of the trace that were entered in the blocks read, of all services.
+    /// Number of calls of the trace, of all services. Counts the calls that were entered in the blocks that the search read.
     pub calls: u64,
     pub outcome: Outcome,
     pub request_id: Option<String>,
@@ -74,19 +73,18 @@ fn exit_time(row: RowRef<'_>, event: u32) -> Timestamp {
     row.start().saturating_add_unsigned(passed)
 }
 
-/// The entry of a trace.
 struct Entry {
-    /// The entry with the lower rank is better. The rank compares, in this order: whether the segment has a parent (without is
-    /// better), the number of the part, the start, and the span base.
+    /// The entry with the lowest rank represents the trace. Fields: whether the segment has a parent, number of the part, start,
+    /// span base.
     rank: (bool, u32, Timestamp, u64),
     base: u64,
     service: Arc<str>,
     /// Number, within the segment, of the first call of the row.
     first_call: u32,
     times: FirstCall,
-    /// The operation of the first call, as the latest known part that starts with this call names it.
+    /// The operation of the first call, from the latest known part that starts with this call.
     operation: Option<Operation>,
-    /// Number of that part.
+    /// Number of the part that `operation` is from.
     named_by: u32,
     request_id: Option<String>,
     http_status: Option<i64>,
@@ -114,8 +112,7 @@ impl Entry {
     fn join(self, other: Self) -> Self {
         let (first, later) = if other.rank < self.rank { (other, self) } else { (self, other) };
         let request_id = first.request_id.or(later.request_id);
-        // If the first call ended in the earlier part, the later part starts with another call. The later part then has no
-        // further facts about the first call.
+        // If the first call ended in the earlier part, the later part starts with another call.
         if first.first_call != later.first_call {
             return Self { request_id, ..first };
         }
@@ -196,7 +193,8 @@ impl Gathering {
     }
 }
 
-/// Returns the better entry: the known one, or that of another row of the trace.
+/// Returns the entry of a trace with the lower rank, or joins the two entries if they are parts of one segment. The worse entry
+/// stays in `headless` if its first part is missing.
 fn better(headless: &mut HashMap<(TraceId, u64), Entry>, trace: TraceId, known: Entry, row: Entry) -> Entry {
     if known.base == row.base {
         return known.join(row);

@@ -87,12 +87,11 @@ struct Target {
     edge: Option<u32>,
 }
 
-/// The passes over the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Collects the segments that have a parent. Until the first one is found, it also counts all calls. If there is none, as in
-    /// most programs, no other pass is needed; otherwise these counts are discarded.
+    /// Collects the segments that have a parent, and counts all calls until it finds the first such segment. If it finds none, no
+    /// other pass is needed. Otherwise it discards the counts.
     Gather,
     /// Finds the calls that caused these segments.
     Resolve,
@@ -101,9 +100,9 @@ enum Pass {
     End,
 }
 
-/// The graph of the calls that were entered in the range. If the filter has a service, the graph has the segments of that
-/// service, the segments that their calls caused, and the callers of the former. If the filter has an operation, the graph has
-/// only the nodes of that operation, their edges, and their neighbours.
+/// The graph of the calls that were entered in the range. If the filter has a service, the graph has the segments of the service,
+/// the segments that the service caused, and the callers of the service. If the filter has an operation, the graph has only the
+/// nodes of that operation, their edges, and their neighbours.
 pub struct Graphing {
     filter: Filter,
     level: Level,
@@ -118,7 +117,7 @@ pub struct Graphing {
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
 }
 
-/// The nodes of the operations of a block, and the targets of the calls of its shapes, once they are needed.
+/// The nodes of the operations of a block, and the targets of the calls of its shapes, computed on demand.
 struct Targets {
     numbers: Vec<u32>,
     shapes: Vec<Option<Box<[Target]>>>,
@@ -209,7 +208,6 @@ impl Graphing {
 }
 
 impl Targets {
-    /// The targets of the calls of a shape.
     fn of(
         &mut self,
         source: Source<'_>,

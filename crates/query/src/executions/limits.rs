@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-/// Limits of the joins of one analysis. Above `causes` and `parented`, the traces are shared out among more rounds. If another
+/// Limits of the joins of one analysis. Above `causes` or `parented`, the traces are shared out among more rounds. If another
 /// limit is exceeded, the answer is [`Incomplete`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Rows that wait for a next part. As many rows may wait for a previous part. About 64 bytes each, in a search more.
+    /// Rows that wait for their next part, and separately rows that wait for their previous part. About 64 bytes each, in a
+    /// search more.
     pub(super) waiting: usize,
     /// Rows of segments with a parent, in a round that can be split; 24 bytes each.
     pub(super) causes: usize,
@@ -30,7 +31,7 @@ impl Limits {
         requested: 100_000,
         candidates: 200_000,
     };
-    /// For blocks that are all in memory: their segments are bounded already.
+    /// For blocks that are all in memory: the caller bounds their segments.
     pub(super) const IN_MEMORY: Self =
         Self { causes: usize::MAX, causes_of_round: usize::MAX, ..Self::USUAL };
 }
@@ -59,8 +60,8 @@ impl fmt::Display for Incomplete {
         match self {
             Self::Parts { omitted, limit } => write!(
                 f,
-                "{omitted} parts of long calls were not joined, because more than {limit} parts wait for another one: \
-                 times of calls that continue in another part may be too short"
+                "{omitted} parts of long calls were not joined, because more than {limit} parts wait for their next or \
+                 previous part: times of calls that span several parts may be too short"
             ),
             Self::Causes { omitted, limit } => write!(
                 f,
@@ -68,7 +69,7 @@ impl fmt::Display for Incomplete {
                  segments with a caller: edges between services may be missing, and self times of HTTP clients may be too long"
             ),
             Self::Candidates { limit } => {
-                write!(f, "only {limit} traces could be compared: others may belong to this answer")
+                write!(f, "only {limit} traces could be compared: other traces may belong to this answer")
             }
             Self::Requests { omitted, limit } => write!(
                 f,

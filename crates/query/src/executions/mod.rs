@@ -1,14 +1,13 @@
 //! Which traces, operations, call trees and dependencies do these executions show?
 //!
-//! Most questions are answered by a [`Fold`], which sees each block only for a moment. A trace and a call tree are computed from
-//! [`SourceBlock`]s that are all in memory. The answers are plain data with the same fields as in `docs/api.md`. A block holds
-//! rows; a row is one part of a segment. Rows with the same carried calls and the same sequence of events share a shape. Blocks
-//! may extend beyond the requested range. A call belongs to the range if its enter event is in the range.
+//! A [`Fold`] answers most questions and reads one block at a time. A trace and a call tree are computed from [`SourceBlock`]s
+//! that are all in memory. The answers are plain data with the same fields as in `docs/api.md`. A block holds rows; a row is
+//! one part of a segment. Rows with the same carried calls and the same sequence of events share a shape. Blocks may extend
+//! beyond the requested range. A call belongs to the range if its enter event is in the range.
 //!
-//! **Self time** of a call: the time during which it was the innermost open call of its thread, so without the time of calls
-//! that it makes on this thread. From the self time of an http-client call, the time of the recorded http-server call that it
-//! caused is subtracted. The time of other work that it hands to other threads or services is not subtracted: during
-//! that work, the call either waits or continues in parallel.
+//! **Self time** of a call: the time during which it was the innermost open call of its thread. The self time of an http-client
+//! call excludes the time of the recorded http-server call that it caused. It includes the time of other work that the call hands
+//! to other threads or services: during that work, the call waits or continues in parallel.
 //!
 //! Step before: `server/src/http/executions/fetch.rs`, which reads blocks from the store. Step after:
 //! `server/src/http/executions/answer.rs`, which writes JSON.
@@ -50,7 +49,7 @@ pub use source::{Filter, Outcome, Source, SourceBlock};
 pub use top::Order;
 pub use trace::{SPANS_MAX, Span, Trace, trace};
 
-/// The blocks with their indexes. Yields an error if the query is cancelled.
+/// The blocks with their indexes, or an error if the query is cancelled.
 fn awaited<'a>(
     blocks: &'a [SourceBlock],
     cancel: &Cancel,

@@ -31,7 +31,7 @@ pub struct OperationStats {
     pub min_ns: u64,
     pub max_ns: u64,
     pub total_ns: u64,
-    /// `None` for an HTTP client call if the answer is from summaries: they do not know the time of its server.
+    /// `None` for an HTTP client call if any figures are from summaries, because summaries lack the time of the server.
     pub self_ns: Option<u64>,
     pub timeline: Vec<OperationPoint>,
 }
@@ -126,11 +126,10 @@ impl Gathered {
     }
 }
 
-/// The passes over the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Counts all calls. If it reads all blocks and may find HTTP client calls, it also is the first `Gather`.
+    /// Counts all calls. If it reads all blocks and may find HTTP client calls, it also does the work of the first `Gather`.
     Count,
     /// Collects the segments that served a request.
     Gather,

@@ -22,7 +22,7 @@ impl Place {
 
 /// Index of spans with lookup in logarithmic time.
 pub(super) struct Parents {
-    /// For each row: span base, trace, and first call; sorted by these.
+    /// Span base, trace, first call and place of each row; sorted.
     rows: Vec<(u64, TraceId, u32, Place)>,
 }
 
@@ -44,8 +44,7 @@ impl Parents {
         Ok(Self { rows })
     }
 
-    /// Finds the row and the index of the call with this span id in this trace. Span ids of other tracers are not
-    /// found; callers treat a segment with such a parent as if it had no cause.
+    /// Finds the row and the index of the call with this span id in this trace. Span ids of other tracers are not found.
     pub(super) fn find(
         &self,
         blocks: &[SourceBlock],

@@ -1,7 +1,7 @@
 //! Which rows are parts of one segment that follow each other? Rows arrive in any order.
 //!
-//! A row that ends with open calls waits for the next part, and a row that carries calls waits for the previous part. Both leave
-//! memory when they meet. Parts arrive almost in the order of time, so few rows wait at the same time.
+//! A row that ends with open calls waits for the next part, and a row that carries calls waits for the previous part. Parts
+//! arrive almost in the order of time, so few rows wait at the same time.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use tacho_chunk::{PartKey, RowRef};
 
 use super::limits::Incomplete;
 
-/// `E`: what is kept of the end of a part. `S`: what is kept of the start of the next part.
+/// `E`: the facts about the end of a part. `S`: the facts about the start of the next part.
 pub(super) struct Parts<E, S> {
-    /// By the earlier part.
+    /// Both maps have the key of the earlier part.
     ends: HashMap<PartKey, E>,
     starts: HashMap<PartKey, S>,
     /// Limit on the size of each map. Further rows do not wait: their segments count as if the other part were missing.
     max: usize,
-    /// Number of these rows.
+    /// Number of rows that did not wait because of `max`.
     omitted: u64,
 }
 
@@ -69,19 +69,18 @@ impl<E, S> Parts<E, S> {
         (omitted > 0).then_some(Incomplete::Parts { omitted, limit })
     }
 
-    /// The ends that no other part follows. Forgets all rows.
+    /// Removes all rows. Returns the ends that no other part follows.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = E> + use<E, S> {
         self.starts.clear();
         std::mem::take(&mut self.ends).into_values()
     }
 }
 
-/// What became of the end of a part.
 pub(super) enum Met<E, S> {
     /// The next part is known.
     Pair(E, S),
-    /// It waits for the next part.
+    /// The end waits for the next part.
     Waits,
-    /// It cannot wait, because too many rows wait already.
+    /// The end cannot wait, because too many rows wait already.
     Alone(E),
 }

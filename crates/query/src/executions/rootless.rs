@@ -1,4 +1,5 @@
-//! In which traces does every segment have a parent? Their first calls are not recorded, so another segment is the entry.
+//! In which traces does every segment have a parent? The segment that started such a trace is not known, so the earliest known
+//! segment is the entry (`found.rs`).
 
 use tacho_model::TraceId;
 
@@ -10,7 +11,7 @@ pub(super) struct Parented {
     rooted: Vec<bool>,
     rounds: Rounds,
     max: usize,
-    /// Number of hashes at which duplicates are removed, and the share of the round is halved if more than `max` are left.
+    /// Number of hashes at which duplicates are removed. If more than `max` are left, the share of the round is halved.
     full: usize,
 }
 

@@ -1,15 +1,15 @@
-//! Which traces match a search? The first ones in the requested order, over the whole range.
+//! Which traces match a search? The answer has those that are first in the requested order, over the whole range.
 //!
 //! A search with a service or an operation looks for calls: calls of the operation, or the outermost calls of the service's
 //! segments. Range, duration, outcome and order then apply to the call, and a trace is found once, by its best call. Any other
-//! search looks for traces by their entries (`found.rs`). A request id may be that of any call of the trace.
+//! search looks for traces by their entries (`found.rs`). A request id matches if any call of the trace has it.
 //!
 //! ```text
 //!   Requests     the traces with the request id                            only with a request id
 //!   Candidates   the best calls, or the best segments without a parent
 //!   Parented     the traces with segments that have a parent               only for further rounds of the next two passes
 //!   Root         which of these traces have a segment without a parent     only without service and operation
-//!   Rootless     the best segments of the other traces                     only if there are some
+//!   Rootless     the best segments of the other traces                     only if there are such traces
 //!   Verify       the entries of the candidates
 //! ```
 //!
@@ -64,7 +64,6 @@ impl Search {
     }
 }
 
-/// The traces found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
     pub traces: Vec<TraceSummary>,
@@ -92,7 +91,6 @@ struct Candidate {
     matched: Option<Match>,
 }
 
-/// A search in progress.
 pub struct Searching {
     search: Search,
     pass: Pass,
@@ -104,7 +102,7 @@ pub struct Searching {
     parts: Parts<Option<Candidate>, ()>,
     limits: Limits,
     incomplete: Vec<Incomplete>,
-    /// Segments with the requested request id whose traces were omitted.
+    /// Number of segments with the requested request id whose traces were omitted.
     unrequested: u64,
     parented: Parented,
     candidates_max: usize,
@@ -119,7 +117,7 @@ impl Searching {
     }
 
     pub(super) fn within(search: Search, limits: Limits) -> Self {
-        // The candidates of a search for calls are the traces to find, so it needs no more than its limit.
+        // The candidates of a search for calls are the traces to find, so its limit is enough.
         let candidates_max =
             if search.is_for_calls() { search.limit } else { 2 * search.limit + FIRST_CANDIDATES };
         let text = |id: &String| AttributeData::new(&AttributeValue::Text(id.as_str().into()));
@@ -284,7 +282,8 @@ impl Searching {
         }
     }
 
-    /// Offers the first call of a row as that of the entry of its trace. If the call is still open, it waits for the next part.
+    /// Offers the first call of a row as the first call of its trace's entry. If the call is still open, it waits for the next
+    /// part.
     fn offer_entry(&mut self, row: RowRef<'_>) {
         let call = FirstCall::of(row);
         let key = self.search.order.key(call.start, call.duration(), row.trace());

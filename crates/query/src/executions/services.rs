@@ -17,7 +17,6 @@ use super::timeline::Steps;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceStats {
     pub service: Arc<str>,
-    /// Sorted.
     pub hosts: Vec<Arc<str>>,
     /// Completed requests.
     pub requests: u64,
@@ -50,6 +49,7 @@ struct Requests {
     errors: u64,
     refused: u64,
     durations: Durations,
+    /// Requests, failed requests and durations per step.
     steps: Vec<(u64, u64, Durations)>,
 }
 
@@ -79,8 +79,8 @@ impl Requests {
     }
 }
 
-/// Accumulated figures of one service. Both kinds of requests are counted, because only all calls together
-/// show whether the service has http-server calls.
+/// Accumulated figures of one service. Both kinds of requests are counted, because only `finish` knows whether the service has
+/// http-server calls.
 struct Gathered {
     hosts: BTreeSet<Arc<str>>,
     calls: u64,
@@ -193,7 +193,6 @@ impl Services {
         self
     }
 
-    /// Index of a service in the table.
     fn number(&mut self, service: &str) -> u32 {
         let (steps, is_sketched) = (self.steps, self.takes_summaries);
         let requests = || Requests::new(steps, is_sketched);

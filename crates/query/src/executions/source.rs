@@ -48,12 +48,10 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Name of the service of a series.
 pub(super) fn service(labels: &Labels) -> &str {
     labels.get("service").unwrap_or(UNKNOWN)
 }
 
-/// Name of the host of a series.
 pub(super) fn host(labels: &Labels) -> &str {
     labels.get("host").unwrap_or(UNKNOWN)
 }
@@ -79,7 +77,6 @@ impl Filter {
     }
 }
 
-/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Ok,

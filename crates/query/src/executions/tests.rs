@@ -1,5 +1,5 @@
-//! Traces in a small notation, and the expected answers of the analyses. Each question has one helper; the rest of the
-//! file is data.
+//! Traces in a small notation (`tests/notation.rs`), and the expected answers of the analyses. Each question has one helper; the
+//! rest of the file is data.
 
 mod awaited;
 mod counters;
@@ -18,8 +18,7 @@ use super::*;
 use awaited::{calltree, graph, operations, search, services, trace};
 use notation::blocks;
 
-/// A web shop: two requests on one thread, of which the second fails; a task on another thread; a call to another
-/// service.
+/// A web shop: two requests on one thread (the second fails), a task on another thread, and a call to another service.
 const SHOP: &str = "
 shop h1 main trace=a1 base=1000 at=5000000000
   0 > http-server GET /ads
@@ -186,7 +185,7 @@ app h1 main trace=b base=500 part=2 first=3 at=1600
   10 <
 ";
 
-/// A request whose operation changed after it started, when its route was known.
+/// A request whose operation is `GET` until the program knows the route, and then `GET /users/{name}`.
 const LATER: &str = "
 app h1 main trace=d base=600 at=1000
   0 > http-server GET
@@ -287,7 +286,7 @@ batch h8 t trace=2 base=90
 }
 
 #[test]
-fn traces_are_found() {
+fn each_condition_of_a_search_selects_traces() {
     let first = "a1 shop GET /ads 600 ns 4 calls ok 0123abcd-4567-89ef-0123-456789abcdef 200";
     let second = "a2 shop POST /ads 660 ns 6 calls failed r-2 500";
     let both = format!("{second}\n{first}");

@@ -8,7 +8,7 @@ const SECOND: i64 = 1_000_000_000;
 /// A range of at least this many seconds has steps of whole minutes, which begin at multiples of a step, so that the slots of
 /// summaries fit into them.
 const ALIGNED_S: u64 = 3_600;
-/// Steps of such a range, seconds. A longer one has steps of several days.
+/// Steps of such a range, seconds. A very long range has steps of several days.
 const STEPS_S: [u64; 14] =
     [60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 28_800, 43_200, 86_400];
 const DAY_S: u64 = 86_400;
@@ -39,7 +39,7 @@ impl Steps {
         Self { start_s: first * step_s, step_s, len: len as usize }
     }
 
-    /// Whether each slot of this length, from a multiple of it on, is within one step.
+    /// Whether each slot is within one step. A slot has this length and starts at a multiple of it.
     pub(super) const fn fits_slots(self, slot_s: i64) -> bool {
         self.step_s.rem_euclid(slot_s) == 0 && self.start_s.rem_euclid(slot_s) == 0
     }

@@ -7,7 +7,6 @@ use tacho_model::{Timestamp, TraceId};
 
 use super::found::Match;
 
-/// The order of the traces found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     #[default]
@@ -30,7 +29,7 @@ impl Order {
         }
     }
 
-    /// The trace with the larger key comes first. Of traces with equal times or durations, this is the trace with the smaller id.
+    /// The trace with the larger key comes first. Of traces with equal times or durations, the smaller id has the larger key.
     pub(super) fn key(self, start: Timestamp, duration_ns: u64, trace: TraceId) -> Key {
         // Flipping the sign bit keeps the order of times.
         let start = start.cast_unsigned() ^ (1 << 63);
@@ -95,7 +94,7 @@ impl Top {
         self.is_cut
     }
 
-    /// The worst key that is kept, if other traces were offered and are not kept. No trace with a better key was dropped.
+    /// The worst key that is kept, if a trace was dropped. No dropped trace has a better key.
     pub(super) fn threshold(&self) -> Option<Key> {
         self.keys.first().copied().filter(|_| self.is_cut)
     }

@@ -14,7 +14,6 @@ use crate::{Cancel, Error};
 /// Limit on the spans of one answer. The answer has the first spans in tree order.
 pub const SPANS_MAX: usize = 100_000;
 
-/// One trace as a tree of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     pub trace_id: TraceId,
@@ -45,8 +44,8 @@ pub struct Span {
     pub offset_ns: u64,
     /// If the call has not ended: the time until the last event of its segment.
     pub duration_ns: u64,
-    /// Duration of this call without the calls that it made on its own thread. The time of a recorded server is subtracted
-    /// from an HTTP client call, too.
+    /// Duration of this call without the calls that it made on its own thread. For an HTTP client call, also without the time
+    /// of a recorded server.
     pub self_ns: u64,
     pub outcome: Outcome,
     pub attributes: BTreeMap<Arc<str>, AttributeValue>,
@@ -198,7 +197,7 @@ impl Assembly {
     }
 
     /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles.
-    /// Spans that no root reaches come last: again and again, the earliest of the remaining spans is treated as a root.
+    /// Spans that no root reaches come last, each time from the earliest remaining span.
     fn order(&self) -> Vec<(usize, u32)> {
         let mut by_time: Vec<usize> = (0..self.spans.len()).collect();
         by_time.sort_by_key(|at| (self.spans[*at].start, *at));

@@ -11,7 +11,7 @@ use crate::Error;
 
 use super::fold::{Count, Fold, Max, Mean, Min, One, Sum};
 use super::grid::Grid;
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::{chosen, with};
 use super::node::{Aggregate, AggregateOp, LabelChoice};
 use super::quantile::{by_value, quantile};
@@ -127,7 +127,7 @@ fn counts(k: &[f64]) -> Result<Vec<usize>, Error> {
     k.iter().map(count).collect()
 }
 
-/// The `k` best members of each group at each step. If there is a single step, the rows of a group are sorted, the best first.
+/// The `k` best members of each group at each step. With a single step, the rows of a group are sorted, the best first.
 fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for mut group in groups {
@@ -156,7 +156,7 @@ fn selected(op: AggregateOp, groups: Vec<Group>, k: &[usize]) -> Vec<Row> {
     rows
 }
 
-/// Sorts the best values first and NaN last; equal values keep the given order. For `limitk`, all values keep it.
+/// Sorts the best values first and NaN last. Equal values keep the given order, as do all values for `limitk`.
 fn rank(op: AggregateOp, there: &mut [(usize, f64)]) {
     let by_nan = |a: f64, b: f64| a.is_nan().cmp(&b.is_nan());
     match op {
@@ -190,7 +190,7 @@ fn counted_values(
             let labels = chosen(&*with(&row.labels, &[(label, &plain(*value))])?, &grouping);
             let position = match positions.get(&labels) {
                 Some(position) => *position,
-                // One row per distinct value of a group. Memory is allocated after the limit is checked.
+                // One row per distinct value of a group.
                 None => {
                     canvas.check_rows(groups.len() + 1)?;
                     let labels = canvas.labels.keep(labels)?;
@@ -206,7 +206,7 @@ fn counted_values(
     Ok(groups)
 }
 
-/// Writes the value without an exponent.
+/// The value without an exponent.
 fn plain(value: f64) -> String {
     if value.is_infinite() {
         if value > 0.0 { "+Inf".into() } else { "-Inf".into() }

@@ -39,7 +39,6 @@ pub(super) fn find(accepts: impl Fn(&str) -> bool) -> Option<AggregateOp> {
     OPERATIONS.iter().find(|(name, _)| accepts(name)).map(|(_, op)| *op)
 }
 
-/// How messages name an aggregation.
 pub(super) fn name(op: AggregateOp) -> &'static str {
     OPERATIONS.iter().find(|(_, other)| *other == op).map_or("", |(name, _)| *name)
 }

@@ -11,7 +11,7 @@ use crate::Error;
 
 use super::STALE;
 use super::grid::Grid;
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::{rebuilt, with, without_name};
 use super::matching::{Group, groups};
 use super::node::{Binary, BinaryOp, Cardinality, LabelChoice};
@@ -50,13 +50,13 @@ pub fn compute<'d>(
     }
 }
 
-/// Whether the operation is a filter: where the comparison is true, it returns the left operand, or the vector if the
-/// other operand is a scalar; elsewhere it returns no value.
+/// Whether the operation is a filter. A filter returns the left operand, or the vector if the other operand is a scalar, at
+/// steps where the comparison is true. At other steps it returns no value.
 fn filters(node: &Binary) -> bool {
     node.op.is_comparison() && !node.yields_bool
 }
 
-/// Whether the result is no longer a value of the metric, so that its name is dropped.
+/// Whether the result is no longer a value of the metric, so the name is dropped.
 fn loses_name(node: &Binary) -> bool {
     !filters(node)
 }
@@ -115,8 +115,7 @@ fn with_scalar<'d>(
     settle(rows, Twins::Join).map(Value::Vector)
 }
 
-/// Computes `and`, `or`, `unless`. The result at a step depends on whether the other side has a value in the group at
-/// that step.
+/// Computes `and`, `or`, `unless`. The result at a step depends on whether the other side's group has a value at that step.
 fn of_sets(node: &Binary, left: Vec<Row>, right: Vec<Row>, canvas: &Canvas<'_>) -> Result<Vec<Row>, Error> {
     let grid = &canvas.grid;
     let groups = groups(&left, &right, &node.matching.on, canvas.labels)?;

@@ -91,7 +91,7 @@ impl<A: Digest, B: Digest> Digest for (A, B) {
 #[derive(Clone, Debug)]
 pub struct Counter {
     pub ends: Ends,
-    /// What the resets took from the counter: the sum of the last values before them.
+    /// Sum of the last values before the resets.
     pub lost: Neumaier,
     pub resets: usize,
 }
@@ -99,7 +99,7 @@ pub struct Counter {
 impl Digest for Counter {
     fn of(run: &Run<'_>) -> Self {
         let (before, after) = (&run.values[..run.values.len() - 1], &run.values[1..]);
-        // The first loop only counts the resets: most counters never reset, and the compiler vectorises such a loop.
+        // The compiler vectorises a loop that only counts the resets. Most counters never reset.
         let resets = before.iter().zip(after).map(|(before, after)| usize::from(after < before)).sum();
         let mut lost = Neumaier::default();
         if resets > 0 {

@@ -2,7 +2,7 @@
 //!
 //! A [`DoubleDouble`] is the exact sum of two doubles and holds about 106 bits. Variances and lines keep means and slopes in this
 //! form. Therefore windows joined from panes (`slide.rs`) give nearly the same results as windows read as a whole, even
-//! if the values are 2^53 times larger than their changes. Source: T. J. Dekker, "A floating-point technique for
+//! if values are 2^53 times as large as their differences. Source: T. J. Dekker, "A floating-point technique for
 //! extending the available precision", Numerische Mathematik 18 (1971). Error bounds: M. Joldes, J.-M. Muller, V.
 //! Popescu, "Tight and rigorous error bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017).
 //!
@@ -15,8 +15,7 @@ const SPLITTER: f64 = 134_217_729.0;
 /// Whole numbers below this limit have at most 26 bits.
 const COUNT_MAX: f64 = 67_108_864.0;
 
-/// A rounded number and its rounding error: the exact sum of both is the number. `lo` is at most half a unit in the last place of
-/// `hi`.
+/// The number `hi + lo`. `lo` is at most half a unit in the last place of `hi`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubleDouble {
     pub hi: f64,
@@ -115,8 +114,7 @@ impl DoubleDouble {
         Self { hi, lo }
     }
 
-    /// Multiplies by a whole number of up to 26 bits. The products of such a number with the halves of a double are
-    /// exact. Larger numbers are multiplied by [`Self::multiply_double`].
+    /// Multiplies by a whole number. The products of a number of up to 26 bits with the halves of a double are exact.
     #[inline]
     pub fn multiply_count(self, count: f64) -> Self {
         if count.abs() >= COUNT_MAX {

@@ -1,4 +1,4 @@
-//! Computes the nodes of a plan in order, each node over all steps of its grid.
+//! What is the value of each node of a plan? The nodes are computed in order, each over all steps of its grid.
 //!
 //! Step before: `plan.rs`; the caller provides the data. Step after: `output.rs`.
 
@@ -12,7 +12,7 @@ use crate::Error;
 
 use super::functions::{Apply, Call, Function};
 use super::grid::{Grid, Reference};
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::without_name;
 use super::node::{AggregateOp, Node, NodeId, Yield};
 use super::output::Output;
@@ -73,7 +73,7 @@ fn check_data(plan: &Plan, data: &[Vec<SeriesData>]) -> Result<(), Error> {
 struct Evaluator<'p> {
     plan: &'p Plan,
     data: &'p [Vec<SeriesData>],
-    /// Values computed but not used yet. Each has the number of bytes of the labels created for it.
+    /// Values that are not used yet, with the number of bytes of the labels created for each.
     values: Vec<Option<(Value<'p>, usize)>>,
     points_alive: usize,
     /// Bytes of the labels that were created for the values.
@@ -94,8 +94,8 @@ impl<'p> Evaluator<'p> {
         Ok(value)
     }
 
-    /// Releases those labels of the operands that the value does not use. Returns the bytes of the labels created for the value,
-    /// by this node or by its operands.
+    /// Releases the labels of the operands that the value does not use. Returns the bytes of the labels that this node or its
+    /// operands created for the value.
     fn settle_labels(&mut self, before: usize, value: &Value<'_>) -> usize {
         let inherited = std::mem::take(&mut self.inherited);
         let made = self.labels.taken() - before;
@@ -177,7 +177,7 @@ impl<'p> Evaluator<'p> {
 
     fn range(&self, id: NodeId, range: i64) -> Result<Value<'p>, Error> {
         let (series, reference) = self.source(id)?;
-        // All values are searched for staleness markers.
+        // The search for staleness markers reads all values.
         let work = series.iter().map(SeriesData::len).sum();
         let series = parallel::map(
             series,
@@ -262,8 +262,7 @@ impl<'p> Evaluator<'p> {
         settle(rows, Twins::Refuse).map(Value::Vector)
     }
 
-    /// The same range vector with one more change to the samples in each window. The change is applied when a window is
-    /// read.
+    /// Adds a change to a range vector. It is applied when a window is read.
     fn changed(
         &self,
         arguments: Vec<Value<'p>>,
@@ -289,7 +288,7 @@ impl<'p> Evaluator<'p> {
         }
     }
 
-    /// Changes all rows. Drops their metric names, because the new values are no longer values of the metric.
+    /// Changes all rows and drops their metric names, because the new values are not values of the metric.
     fn unnamed(&self, mut rows: Vec<Row>, change: impl Fn(&mut Row)) -> Result<Value<'p>, Error> {
         for row in &mut rows {
             row.labels = without_name(&row.labels, &self.labels)?;
@@ -333,7 +332,7 @@ fn take_only<'d>(values: Vec<Value<'d>>) -> Result<[Value<'d>; 1], Error> {
     values.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
 }
 
-/// The argument of `hour()` and similar functions if the query gives none: the evaluation times.
+/// The default argument of `hour()` and similar functions: the evaluation times.
 fn times(grid: &Grid) -> Row {
     Row { labels: Arc::new(Labels::empty()), points: grid.times().map(grid::seconds).collect() }
 }

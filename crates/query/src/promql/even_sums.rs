@@ -1,11 +1,11 @@
 //! What is the sum of evenly spaced values, and what is the sum of the products of values and times?
 //!
-//! The difference of each value from one number, the pivot, is split into a multiple of a power of two and a rest. The split
-//! adds and subtracts one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate Floating-Point Summation Part I: Faithful
-//! Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). Counted in units of the power of two, the multiples are integers of
-//! at most 32 bits. Their sums, and the sums of their products with small integers, are integers below 2^53, so plain additions
-//! of doubles are exact. A rest is at most half a unit, so adding the rests causes rounding errors of less than some 2^-77 of the
-//! largest term. If all rests are 0, the sums of a block have no rounding error.
+//! The difference of each value from one number, the pivot, is split into a multiple of a power of two (the unit) and a rest.
+//! The split adds and subtracts one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate Floating-Point Summation Part I:
+//! Faithful Rounding", SIAM J. Sci. Comput. 31 (2008), algorithm 3.2). Counted in units, the multiples are integers of at most
+//! 32 bits. Their sums, and the sums of their products with small integers, are below 2^53, so plain additions of doubles are
+//! exact. A rest is at most half a unit, so adding the rests causes rounding errors below about 2^-77 of the largest term. If
+//! all rests are 0, the sums of a block have no rounding error.
 //!
 //! Step after: `line.rs`.
 
@@ -48,10 +48,9 @@ impl Extremes {
         exponent_for(self.largest.abs().max(self.least.abs()))
     }
 
-    /// The number that is subtracted from all values before they are summed. The differences are exact. If all values have the
-    /// same sign and none is more than twice as far from 0 as another, the number is the smallest value (P. H. Sterbenz,
-    /// "Floating-Point Computation", 1974, theorem 4.3.1). Otherwise it is 0; in this case the differences between the values are
-    /// about as large as the values.
+    /// The number that is subtracted from all values before they are summed. If all values have the same sign and none is more
+    /// than twice as far from 0 as another, it is the smallest value, and the differences are exact (P. H. Sterbenz,
+    /// "Floating-Point Computation", 1974, theorem 4.3.1). Otherwise it is 0.
     fn pivot(self) -> f64 {
         let Self { least, largest } = self;
         let is_narrow = (least > 0.0 && largest <= 2.0 * least) || (largest < 0.0 && least >= 2.0 * largest);
@@ -70,8 +69,7 @@ pub struct EvenSums {
 }
 
 impl EvenSums {
-    /// Computes the sums over `values`. `extremes` are the smallest and largest value; absolute exponents must be at
-    /// most 200.
+    /// `extremes` are those of `values`. Absolute exponents of the values must be at most 200.
     pub fn of(values: &[f64], extremes: Extremes) -> Self {
         let pivot = extremes.pivot();
         let reach = (extremes.largest - pivot).abs().max((extremes.least - pivot).abs());
@@ -104,8 +102,8 @@ pub fn half_steps(count: f64) -> [f64; LANES] {
     [0.0, 2.0, 4.0, 6.0].map(|half_steps| half_steps - (count - 1.0))
 }
 
-/// The constant that rounds a value to a multiple of 2^-31 of the next power of two above `reach`, when the constant is
-/// added to the value and subtracted again.
+/// A constant that is added to a value and subtracted again. This rounds the value to a multiple of 2^-31 of the power of two
+/// above `reach`.
 fn splitter(reach: f64) -> f64 {
     if reach == 0.0 || !reach.is_finite() {
         return 1.0;
@@ -119,8 +117,8 @@ fn exponent_above(value: f64) -> i32 {
     (value.to_bits() >> 52) as i32 - 1022
 }
 
-/// Two sums for up to [`BLOCK`] values: the differences from the pivot, and the products of the differences with the
-/// times in half steps from the middle of the block.
+/// Two sums over up to [`BLOCK`] values: the differences from the pivot, and their products with the times in half steps from
+/// the middle of the block.
 fn sums(values: &[f64], pivot: f64, splitter: f64) -> (DoubleDouble, DoubleDouble) {
     let [mut high, mut low, mut high_both, mut low_both] = [[0.0_f64; LANES]; 4];
     let mut time = half_steps(distance(values.len(), 0));
@@ -160,8 +158,7 @@ mod tests {
         EvenSums::of(values, Extremes::of(values))
     }
 
-    /// 2^53 - 1 and slightly smaller values, over several blocks. Their own sums would need more than 53 bits. The sums of
-    /// their differences from the pivot are exact.
+    /// 2^53 - 1 and slightly smaller values, whose sums need more than 53 bits.
     #[test]
     fn sums_over_several_blocks_are_exact() {
         for count in [1, 3, 1_023, 1_024, 1_025, 5_000] {

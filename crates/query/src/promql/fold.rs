@@ -37,7 +37,6 @@ impl Neumaier {
         if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
     }
 
-    /// Adds another sum.
     pub fn join(&mut self, other: &Self) {
         self.add(other.sum);
         if self.sum.is_finite() {
@@ -89,7 +88,6 @@ pub trait Fold: Clone {
     fn add(&mut self, value: f64);
     fn end(&self) -> f64;
 
-    /// Joins the fold of later values.
     fn join(&mut self, later: &Self);
 
     /// Fold of a slice with at least one value.
@@ -136,8 +134,7 @@ impl Fold for Sum {
     }
 }
 
-/// Sum divided by count. If the sum would overflow, it is stored divided by a power of two. The division loses no
-/// digit.
+/// Sum divided by count. A sum that would overflow is stored divided by a power of two, which loses no digit.
 #[derive(Clone)]
 pub struct Mean {
     carried: Neumaier,
@@ -150,7 +147,7 @@ pub struct Mean {
 const PART: f64 = 1.0 / (1_u128 << 64) as f64;
 
 impl Mean {
-    /// The sum. With `part`, it is the sum scaled by [`PART`].
+    /// The sum; with `part`, scaled by [`PART`].
     fn carried(&self, part: bool) -> Neumaier {
         let mut carried = self.carried;
         if part && !self.carries_part {
@@ -223,7 +220,7 @@ pub fn as_number(count: usize) -> f64 {
     count as f64
 }
 
-/// The best value of a slice, computed lane by lane. `worst` must not be better than any value. Ignores NaN.
+/// The best value of a slice. `worst` must not be better than any value. Ignores NaN.
 fn best_of(values: &[f64], worst: f64, better: impl Fn(f64, f64) -> bool) -> f64 {
     let pick = |value: f64, best: f64| if better(value, best) { value } else { best };
     let (blocks, rest) = values.as_chunks::<LANES>();
@@ -337,7 +334,6 @@ impl Fold for Count {
     }
 }
 
-/// The result is 1 for any value.
 #[derive(Clone)]
 pub struct One;
 

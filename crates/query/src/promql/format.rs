@@ -25,11 +25,11 @@ fn exponential(value: f64) -> String {
     format!("{mantissa}e{sign}{digits:0>2}")
 }
 
-/// Powers of ten. They are exact in a double, and larger powers are not needed.
+/// Powers of ten, exact in a double.
 const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// Decimals whose digits form an integer below this limit have at most 15 digits. A double preserves them. Without trailing
-/// zeros, such a decimal is the shortest decimal of its double.
+/// A decimal whose digits form an integer below this limit has at most 15 digits, which a double preserves. Without trailing
+/// zeros, it is the shortest decimal of its double.
 const DIGITS_KEPT: f64 = 1e15;
 
 /// The search for short decimals pauses after this number of consecutive values without a short decimal.
@@ -37,10 +37,9 @@ const MISSES_MAX: u32 = 8;
 /// The pause ends when the number of misses, which counts every value of the pause, reaches this limit.
 const MISSES_PAUSE: u32 = 256;
 
-/// Writes a sequence of values as [`format_value`] does, but faster. Measured values have few decimals, and a value
-/// usually has as many decimals as its neighbour. If `m / 10^k` has the same bits as `v`, the digits of the integer `m`
-/// are the digits of `v`, because `m` and `10^k` are exact (W. D. Clinger, "How to Read Floating Point Numbers
-/// Accurately", PLDI 1990).
+/// Writes a sequence of values like [`format_value`], but faster. Measured values have few decimals, and usually as many as
+/// their neighbours. If `m / 10^k` has the same bits as `v`, the digits of the integer `m` are the digits of `v`, because `m`
+/// and `10^k` are exact (W. D. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990).
 #[derive(Debug, Default)]
 pub struct ValueWriter {
     /// Number of decimals with which the last short decimal was found.
@@ -56,8 +55,8 @@ impl ValueWriter {
         }
     }
 
-    /// Digits and number of decimals, for 0 and for a value from 10^-6 with at most nine decimals and fifteen digits. `None` for
-    /// other values, and during a pause of the search.
+    /// Digits and number of decimals, for 0 and for values from 10^-6 on with at most nine decimals and fifteen digits. `None`
+    /// for other values, and during a pause of the search.
     fn decimal(&mut self, value: f64) -> Option<(u64, usize)> {
         let magnitude = value.abs();
         if magnitude >= DIGITS_KEPT || value.is_nan() || (magnitude < 1e-6 && magnitude != 0.0) {
@@ -85,8 +84,7 @@ impl ValueWriter {
     }
 }
 
-/// The integer whose last `decimals` digits are the decimals of `magnitude`; `None` if `magnitude` has more decimals, or too many
-/// digits.
+/// `magnitude` times 10^`decimals`. `None` if `magnitude` has more decimals or too many digits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -128,8 +126,7 @@ fn write_decimal(out: &mut Vec<u8>, negative: bool, whole: u64, decimals: usize)
 }
 
 fn write_shortest(out: &mut Vec<u8>, value: f64) {
-    // The decimal form of the crate `zmij` equals ours except for a trailing `.0`. Exponents, NaN and infinities
-    // differ.
+    // The decimal form of the crate `zmij` equals ours except for a trailing `.0`. Exponents, NaN and infinities differ.
     let mut buffer = zmij::Buffer::new();
     if (1e-3..1e15).contains(&value.abs()) {
         let text = buffer.format_finite(value);
@@ -141,8 +138,7 @@ fn write_shortest(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(format_value(value).as_bytes());
 }
 
-/// Writes Unix seconds without trailing zeros. The time is rounded down to whole milliseconds, as Prometheus stores
-/// times.
+/// Writes Unix seconds without trailing zeros. The time is rounded down to milliseconds, the resolution of Prometheus.
 pub fn write_milliseconds(out: &mut Vec<u8>, at: Timestamp) {
     let milliseconds = at.div_euclid(1_000_000);
     if milliseconds < 0 {
@@ -195,7 +191,6 @@ mod tests {
                 [1.0, 1.5, 12.345_678, 1.0 / 7.0, 99.999_99].map(|value| value * 10_f64.powi(exponent)),
             );
         }
-        // Pseudo-random bits.
         let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -207,7 +202,7 @@ mod tests {
             let mut out = Vec::new();
             writer.write(&mut out, value);
             let (got, expect) = (String::from_utf8(out).unwrap(), format_value(value));
-            // A value may have several shortest decimals. Each of them is correct.
+            // Any shortest decimal is correct.
             let as_good = got.len() == expect.len() && got.parse::<f64>().ok() == Some(value);
             assert!(got == expect || as_good, "{value:e}: {got}, expected {expect}");
         }

@@ -27,7 +27,7 @@ use super::similar::similar;
 use super::window::Sliding;
 pub use call::Call;
 
-/// A function of PromQL. The evaluator and the completion on the page use it.
+/// A function of PromQL, for the evaluator and for the completion on the page.
 #[derive(Debug)]
 pub struct Function {
     pub name: &'static str,
@@ -55,7 +55,6 @@ pub enum Needed {
     AnyNumber,
 }
 
-/// How a function is computed.
 pub enum Apply {
     /// Computed for each element. A call without an argument is computed for the evaluation time.
     Each(fn(f64) -> f64),

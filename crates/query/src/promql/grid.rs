@@ -11,13 +11,12 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The step is as long as possible, so that `slide.rs` does not prepare for windows that overlap.
+    /// The step is as long as possible, so that `slide.rs` does not expect overlapping windows.
     pub const fn instant(at: Timestamp) -> Self {
         Self { start: at, step: Timestamp::MAX, count: 1 }
     }
 
-    /// Number of times from `start` to at most `end`; 0 if `end` is before `start`. `step` must be positive. The caller
-    /// checks the limit on the count.
+    /// Number of times from `start` to at most `end`; 0 if `end` is before `start`. `step` must be positive.
     pub fn count_between(start: Timestamp, end: Timestamp, step: i64) -> u128 {
         debug_assert!(step > 0);
         let span = i128::from(end) - i128::from(start);

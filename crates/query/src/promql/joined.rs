@@ -1,7 +1,7 @@
-//! How do adjacent runs of samples become one digest, whatever columns they are in?
+//! How do adjacent runs of samples become one digest that does not depend on their columns?
 //!
-//! Runs are copied into one, and keep regular times if they continue one regular sequence: digests of regular times are cheaper
-//! (`line.rs`). The form of the times is decided by the times alone, so that the bits of a result do not depend on the columns.
+//! Runs are copied into one run. Its times stay regular if the runs continue one regular sequence, because digests of regular
+//! times are cheaper (`line.rs`).
 //!
 //! Step before: `slide.rs`, which collects the runs of a pane. Step after: the digests.
 
@@ -83,9 +83,9 @@ impl JoinedTimes {
     }
 }
 
-/// The same run with regular times, if its times have one step. The form of the times in `run` depends on the columns, and a
-/// digest of regular times may differ in the last bit from a digest of the same times in a list. Therefore the form is decided
-/// here again, by the times alone. A single sample gets the step 0.
+/// The same run with regular times, if its times have one step. A single sample gets the step 0. The form of the times in `run`
+/// depends on the columns, and a digest of regular times may differ in the last bit from a digest of a list of the same times.
+/// Here only the times determine the form.
 fn evenly(run: Run<'_>) -> Run<'_> {
     let at = match run.at {
         At::Regular { start, .. } if run.values.len() == 1 => At::Regular { start, step: 0 },

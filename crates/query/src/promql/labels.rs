@@ -7,7 +7,7 @@ use tacho_model::{LabelError, Labels, NAME};
 
 use crate::Error;
 
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::node::LabelChoice;
 
 /// `labels` without the metric name, for a result whose value is no longer a value of the metric.
@@ -28,7 +28,6 @@ pub fn chosen(labels: &Labels, choice: &LabelChoice) -> Arc<Labels> {
     }
 }
 
-/// All labels whose name passes the filter.
 pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
     // Not `Labels::new`: stored labels may exceed the limit on the bytes of new labels.
     let kept: Vec<(&str, &str)> = labels.iter().filter(|(name, _)| keep(name)).collect();
@@ -42,7 +41,7 @@ pub fn with(labels: &Labels, changes: &[(&str, &str)]) -> Result<Arc<Labels>, Er
     labels.map(Arc::new).map_err(refused)
 }
 
-/// Checks the length of a label's value before the value is written.
+/// Checks the length of a label's value before memory for the value is allocated.
 pub fn check_value(name: &str, bytes: usize) -> Result<(), Error> {
     if bytes <= LABEL_VALUE_BYTES_MAX {
         return Ok(());

@@ -1,5 +1,4 @@
 //! What is the maximum cost of one query? A query above a limit fails with an error that names the value and the limit.
-//! Nothing is truncated silently.
 
 /// Limits of a query as plain data, so that the server can lower them, for example for a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,8 +11,7 @@ pub struct Limits {
     pub operators_max: usize,
     /// Regular expressions in one query. Compiling a regular expression may take milliseconds.
     pub patterns_max: usize,
-    /// Steps of a range query; the same limit as in Prometheus. It allows a week at one-minute steps, and refuses most
-    /// mistyped steps.
+    /// Steps of a range query; the same limit as in Prometheus. It allows a week at one-minute steps.
     pub steps_max: usize,
     /// Steps of one subquery over its whole range.
     pub subquery_steps_max: usize,
@@ -28,7 +26,7 @@ pub struct Limits {
     pub label_bytes_max: usize,
     /// Samples read by sliding windows. The limit allows some seconds of one core.
     pub visits_max: usize,
-    /// Threads of one query. The result does not depend on them, and no setting limits them: tests do, to compare results.
+    /// Threads of one query. The result does not depend on them. Only tests set this limit, to compare results.
     pub threads_max: usize,
 }
 

@@ -13,7 +13,6 @@ use super::even_sums::{EvenSums, Extremes, half_steps};
 use super::fold::{LANES, count_of};
 use super::series::{At, Run};
 
-/// Nanoseconds per second.
 const SECOND: f64 = 1e9;
 /// Limit on the distance of a prediction, in seconds. A larger distance in nanoseconds cannot be split into two
 /// doubles, and only the slope matters.
@@ -130,8 +129,7 @@ impl Moments {
         self.exponent = exponent;
     }
 
-    /// The exponent common to two sets of values: the larger of both. If `is_zero` is true for a set, all its values
-    /// are 0 and it has no exponent of its own.
+    /// The larger exponent of two sets of values. `is_zero`: all values of the set are 0, so it has no exponent of its own.
     fn common_exponent(&self, later: &Self, is_zero: [bool; 2]) -> i32 {
         match is_zero {
             [true, _] => later.exponent,
@@ -162,8 +160,8 @@ impl Moments {
         (distance == i128::from(step) * self.count as i128).then_some(step)
     }
 
-    /// Two values: the sum of the differences of the later values from the pivot of `self`, and the difference of both
-    /// means multiplied by both counts.
+    /// The sum of the differences of the later values from the pivot of `self`, and the difference of both means multiplied by
+    /// both counts.
     fn off(&self, later: &Self) -> (DoubleDouble, DoubleDouble) {
         let apart = DoubleDouble::sum(later.pivot, -self.pivot);
         let moved = if apart.hi == 0.0 { DoubleDouble::ZERO } else { apart.multiply_count(later.count) };
@@ -174,7 +172,7 @@ impl Moments {
     fn join_scaled(&mut self, later: &Self) {
         let (values, off) = self.off(later);
         if let Some(step) = self.step_with(later) {
-            // In half steps, the distance between the two mean times equals the number of samples of both sets. So the factor
+            // In half steps, the distance between the mean times equals the number of samples of both sets. So the factor
             // `time / count` of `join_times` is 1.
             self.both = self.both.add(later.both).add(off);
             self.spacing = Spacing::Even { step };
@@ -222,16 +220,16 @@ impl Moments {
         }
     }
 
-    /// The time of a sample is its distance from the middle in half steps, a small integer. The sum of these times is
-    /// 0, so any number may be subtracted from the values instead of their mean.
+    /// The time of a sample is its distance from the middle in half steps, a small integer. These times have the sum 0, so any
+    /// number may be subtracted from the values instead of their mean.
     fn regular(start: Timestamp, step: i64, of: &Scaled<'_>) -> Self {
         let EvenSums { pivot, values, both } = EvenSums::of(&of.values, of.extremes);
         let (count, exponent) = (count_of(&of.values), of.exponent);
         Self { count, exponent, origin: start, pivot, values, both, spacing: Spacing::Even { step } }
     }
 
-    /// Times are relative to their mean, which is rounded down to whole nanoseconds. They are integers, and their sum is less
-    /// than their count.
+    /// Times are relative to their mean, rounded down to whole nanoseconds. They are integers, and their sum is less than their
+    /// count.
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 nanoseconds and samples")]
     fn explicit(at: &[Timestamp], values: &[f64], exponent: i32) -> Self {
         let (origin, pivot) = (at[0], values[0]);
@@ -300,7 +298,7 @@ fn cube_less_one(count: f64) -> DoubleDouble {
     DoubleDouble::product(count, count).add_double(-1.0).multiply_double(count)
 }
 
-/// A sum in lanes, with separate high and low halves, so that the processor does several additions in parallel.
+/// A sum in lanes, with separate high and low halves, so that the processor adds in parallel.
 #[derive(Clone, Copy, Default)]
 struct Lanes {
     hi: [f64; LANES],
@@ -382,8 +380,8 @@ impl<'a> Scaled<'a> {
     }
 }
 
-/// A line and the sum of the squared residuals. The sum is never the difference of two larger sums: each residual is
-/// computed directly, and joining two lines only adds squares of the differences of slopes.
+/// A line and the sum of the squared residuals. Each residual is computed directly, and joining two lines only adds squares of
+/// differences of slopes. So no digits are lost by subtracting two large sums.
 #[derive(Clone, Debug)]
 pub struct Fit {
     moments: Moments,
@@ -468,7 +466,7 @@ impl Fit {
         let count = one.count + other.count;
         let counts = DoubleDouble::product(one.count, other.count);
         let is_even = one.step_with(other).is_some();
-        // Counted in half steps if the samples are evenly spaced, otherwise in nanoseconds.
+        // In half steps if the samples are evenly spaced, otherwise in nanoseconds.
         let time = if is_even { DoubleDouble { hi: count, lo: 0.0 } } else { one.time_to(other) };
         let weight = time.hi * time.hi * (one.count * (other.count / count));
         let between = Slope { weight, slope: off.divide(counts.multiply(time)) };

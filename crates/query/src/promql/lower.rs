@@ -1,4 +1,4 @@
-//! Checks types and functions, and converts the syntax tree to a list of nodes.
+//! How does a syntax tree become a list of nodes with checked types?
 //!
 //! Step before: `parse/`, which reads the text. Step after: `plan.rs`, which gives the nodes their times.
 

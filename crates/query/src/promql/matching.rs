@@ -7,7 +7,7 @@ use tacho_model::Labels;
 
 use crate::Error;
 
-use super::label_room::LabelRoom;
+use super::label_memory::LabelRoom;
 use super::labels::chosen;
 use super::node::LabelChoice;
 use super::rows::Row;

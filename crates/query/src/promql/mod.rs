@@ -8,7 +8,7 @@
 //!
 //! A query is a list of nodes, operands before operators. The plan gives each node its own grid of times and collects
 //! the series and times to read. Evaluation iterates over the list once and computes each node for *all* its times: a
-//! matrix of rows (series) by steps. It does not recurse, and windows slide over sorted samples.
+//! matrix of rows (series) by steps.
 //!
 //! The semantics are the same as in Prometheus 3: windows are open at the left, staleness markers end a series, metric
 //! names are dropped immediately. `tests/cases/answers_of_prometheus.qtest` tests this. Intentional differences:
@@ -25,10 +25,10 @@
 //! `double_exponential_smoothing` are unsupported; the error names the unsupported part. Answers have no warnings.
 //!
 //! # Functions of windows
-//! Most functions of ranges read a *digest* of a window (`digest.rs`). Digests of adjacent parts can be joined.
-//! Therefore overlapping windows share work (`slide.rs`). Some digests, such as that of `sum_over_time`, can be computed from
-//! the summary in the header of a chunk, if no window contains only a part of the chunk. The `windows` of a [`Selection`] tell
-//! the reader where a [`Piece::Summary`] is sufficient. Some functions need all samples of a window (`quantile_over_time`).
+//! Most functions of ranges read a *digest* of a window (`digest.rs`). Digests of adjacent parts can be joined, so overlapping
+//! windows share work (`slide.rs`). Some digests, such as that of `sum_over_time`, can be computed from the summary in the header
+//! of a chunk, if no window contains only a part of the chunk. The `windows` of a [`Selection`] show the reader where a
+//! [`Piece::Summary`] is sufficient. Some functions need all samples of a window (`quantile_over_time`).
 //!
 //! Functions such as `derivative`, `moving_avg` and `keep_outliers_iqr` return a *range vector*. They replace the samples in
 //! each window when the window is read; the bounds of the window do not change. Such a range vector can be the argument of
@@ -50,7 +50,7 @@ mod format;
 mod functions;
 mod grid;
 mod joined;
-mod label_room;
+mod label_memory;
 mod labels;
 mod limits;
 mod line;

@@ -13,7 +13,6 @@ use super::functions::Function;
 /// Index of a node in the query's list. It is smaller than the index of the node that uses it.
 pub type NodeId = usize;
 
-/// The types of PromQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     Scalar,
@@ -75,7 +74,7 @@ pub enum Node {
         selector: Selector,
         range: i64,
     },
-    /// `range` and `step` in ns. Without a step, that of `Params::subquery_step` is used.
+    /// `range` and `step` in ns. The default step is `Params::subquery_step`.
     Subquery {
         inner: NodeId,
         range: i64,

@@ -77,7 +77,7 @@ fn over(row: Row, grid: &Grid) -> Series {
     Series { labels: row.labels, points: points.map(|(at, value)| Point { at, value }).collect() }
 }
 
-/// Samples of a range vector in the window at `at`. They are the answer if the whole query is a range vector such as `x[5m]`.
+/// The answer if the whole query is a range vector such as `x[5m]`: the samples in the window at `at`.
 fn windowed(ranges: &Ranges<'_>, at: Timestamp, visits: &mut Visits<'_>) -> Result<Vec<Series>, Error> {
     let series = ranges.series.iter().map(|samples| {
         Ok(Series { labels: samples.labels.clone(), points: window_at(samples, ranges, at, visits)? })

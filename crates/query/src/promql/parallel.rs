@@ -1,7 +1,7 @@
 //! On how many cores are series processed? More than one core is used only above a minimum of work.
 //!
-//! The items of a query are divided into parts. The thread of the query takes one part after the other. Before each part it
-//! invites the free threads of the pool, which all queries share; such a helper takes some parts and is free again. So a query
+//! The items of a query are divided into parts. The thread of the query takes one part after another. Before each part it
+//! invites the free threads (helpers) of a pool that all queries share. A helper takes some parts and is free again. So a query
 //! never waits for helpers that work for other queries, and a long query shares the helpers with a query that begins later.
 //! Results are joined in the order of the items, so they do not depend on the number of threads
 //! (`docs/adr/0020-one-query-on-all-cores.md`).
@@ -15,16 +15,17 @@ use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 
 use crate::Error;
 
-/// With fewer samples, a second thread saves too little time: this many take some 400 us to convert and 700 us to digest.
+/// With fewer samples, a second thread saves too little time. This number of samples takes about 400 us to convert and 700 us to
+/// digest.
 const WORK_MIN: usize = 1 << 19;
-/// Samples of a part. They take some 100 us, much longer than inviting a helper.
+/// Samples of a part. They take about 100 us, much longer than inviting a helper.
 const PART_WORK: usize = 1 << 16;
 /// Maximum number of parts that an invited helper takes. With one part, it would wait for the next invitation about as long as it
 /// works. This many parts take less than a millisecond, after which another query may invite it.
 const HELPED_PARTS: usize = 8;
 
-/// The helpers of all queries: one thread less than there are cores, because each query has a thread of its own. They are not
-/// started before they are needed, because `available_parallelism` reads several files, which takes longer than a small query.
+/// The helpers of all queries: one thread less than there are cores, because each query has a thread of its own. They start on
+/// demand, because `available_parallelism` reads several files, which takes longer than a small query.
 static HELPERS: LazyLock<Option<Helpers>> =
     LazyLock::new(|| Helpers::new(thread::available_parallelism().map_or(1, NonZero::get) - 1));
 
@@ -48,7 +49,6 @@ impl Helpers {
     }
 }
 
-/// A helper. Free again when dropped.
 struct Invited<'h>(&'h AtomicUsize);
 
 impl Drop for Invited<'_> {
@@ -57,8 +57,8 @@ impl Drop for Invited<'_> {
     }
 }
 
-/// Applies `each` to all items. The results have the order of the items. `work` is the number of samples that will be read.
-/// Each thread has its own state. Returns the first error in the order of the items.
+/// Applies `each` to all items. The results have the order of the items. `work` is the number of samples to read. Each thread has
+/// its own state. Returns the first error in the order of the items.
 pub fn map<'i, T: Sync, S, R: Send>(
     items: &'i [T],
     (work, threads_max): (usize, usize),
@@ -120,7 +120,6 @@ fn map_with<'i, T: Sync, S, R: Send>(
 /// The number of a part, and its results.
 type Numbered<R> = (usize, Result<Vec<R>, Error>);
 
-/// The parts of a query's items. They are taken in order.
 struct Parts<'i, T, R> {
     parts: Vec<&'i [T]>,
     next: AtomicUsize,
@@ -143,7 +142,6 @@ impl<'i, T: Sync, R: Send> Parts<'i, T, R> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
     }
 
-    /// Lets free helpers take some parts each.
     fn invite<'s>(
         &'s self,
         scope: &Scope<'s>,

@@ -19,7 +19,6 @@ pub struct Params {
     /// Step in ns of a subquery that does not give one (`[1h:]`).
     pub subquery_step: i64,
     pub limits: Limits,
-    /// Cancels the evaluation.
     pub cancel: Cancel,
 }
 

@@ -4,7 +4,7 @@
 //! and `evaluate.rs` computes the answer.
 //!
 //! This file and `evaluate.rs` use each other: `evaluate.rs` follows a [`Plan`], and [`Plan::evaluate`] starts the
-//! evaluation. Therefore a caller needs only the plan and the data.
+//! evaluation, so that a caller needs only the plan and the data.
 
 use tacho_model::{Matcher, TimeRange, Timestamp, Windows};
 
@@ -21,23 +21,22 @@ use super::{Limits, Output, Query, SeriesData};
 pub struct Selection {
     pub matchers: Vec<Matcher>,
     pub range: TimeRange,
-    /// The windows that read the data, if a summary is sufficient for each chunk that no window cuts. `None` if all
-    /// samples are needed.
+    /// The windows that read the data. For a chunk that no window cuts, a summary is sufficient. `None` if all samples are
+    /// needed.
     pub windows: Option<Windows>,
 }
 
-/// A query with its times.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(super) nodes: Vec<Node>,
     pub(super) params: Params,
     /// One grid per node.
     pub(super) grids: Vec<Grid>,
-    /// For each node: the times that it reads, if it is a selector or a subquery.
+    /// The times that each node reads, if it is a selector or a subquery.
     pub(super) references: Vec<Option<Reference>>,
-    /// For each node: its index in `selections`, if it is a selector.
+    /// The index of each node in `selections`, if it is a selector.
     pub(super) sources: Vec<Option<usize>>,
-    /// For each node: whether its consumer accepts summaries.
+    /// Whether the consumer of each node accepts summaries.
     from_summaries: Vec<bool>,
     selections: Vec<Selection>,
 }
@@ -57,8 +56,7 @@ impl Plan {
         &self.params.limits
     }
 
-    /// Replaces the limits of the evaluation. The limits on steps have no effect, because they were checked when the plan
-    /// was created.
+    /// Replaces the limits of the evaluation. The limits on steps have no effect: they were checked when the plan was created.
     pub fn set_limits(&mut self, limits: Limits) {
         self.params.limits = limits;
     }
@@ -82,8 +80,7 @@ impl Query {
             from_summaries: vec![false; nodes],
             selections: Vec::new(),
         };
-        // Visits the nodes from the root to the leaves, so that the grid of a node is known before the grids of its
-        // operands.
+        // From the root to the leaves, because the grid of an operand follows from the grid of its operator.
         for id in (0..nodes).rev() {
             plan.place(id)?;
         }
@@ -171,8 +168,7 @@ impl Plan {
         let same = |other: &&mut Selection| other.matchers == selector.matchers && other.range == range;
         let source = match self.selections.iter_mut().enumerate().find(|(_, other)| same(other)) {
             Some((source, other)) => {
-                // Both selectors share one read. The read may use summaries only if both selectors have the same
-                // windows.
+                // The selectors share one read, which may use summaries only if both have the same windows.
                 other.windows = other.windows.filter(|others| Some(*others) == windows);
                 source
             }
@@ -186,8 +182,8 @@ impl Plan {
     }
 
     /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps. For a range query,
-    /// windows before and after the grid are included if they overlap those of the grid. So the other steps of the query do
-    /// not decide whether samples or a summary are read for a step.
+    /// windows before and after the grid that overlap those of the grid are included. So whether a step reads samples or a
+    /// summary does not depend on the other steps of the query.
     fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(grid);

@@ -32,8 +32,7 @@ pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
     lower * (1.0 - weight) + upper * weight
 }
 
-/// The value of a rank, counted from 0, and the value of the next rank (the same value for the last rank). Sorts only
-/// as much as needed.
+/// The value of a rank, counted from 0, and the value of the next rank (the same value for the last rank).
 pub fn neighbours(values: &mut [f64], rank: usize) -> (f64, f64) {
     // Values of counters are often sorted already. A slice with NaN and other values never counts as sorted.
     if values.is_sorted_by(|a, b| a <= b) {

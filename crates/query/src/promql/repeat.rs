@@ -1,19 +1,19 @@
 //! May the results of a range query be kept, and used for other ranges that have some of the same steps?
 //!
-//! They may if the result at a step depends only on the time of the step and on the samples near to it, bit for bit: not on the
+//! They may if every bit of the result at a step depends only on the time of the step and on the samples near to it, not on the
 //! other steps of the query. [`Reach::of`] accepts only forms for which this is known. It refuses:
 //! - `@`, which reads a fixed time at each step, and subqueries, which read at multiples of their own step;
 //! - functions that return a range vector (`derivative`, `moving_avg`, ...);
-//! - functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last digit may differ
-//!   between regular times and a list of the same times. (`joined.rs` chooses the form by the times alone, but they are still
-//!   refused.)
+//! - as a precaution, functions of a line through the samples (`deriv`, `predict_linear`, `trend_over_time`, ...): their last
+//!   digit may differ between regular times and a list of the same times, although `joined.rs` chooses the form by the times
+//!   alone;
 //! - `label_replace`, `label_join`, `dtw_over_time`, `sax_over_time`, and functions of windows that drop the names of several
 //!   metrics (`rate({__name__=~"a|b"}[5m])`): they fail if two series of the result have the same labels, even if these have
 //!   values at different steps;
 //! - queries without a selector, because they are computed faster than found.
 //!
-//! The evaluation supports this: windows are digested independently of the other windows (`slide.rs`), and an aggregation adds
-//! its series in an order that does not depend on the steps ([`is_ordered`]).
+//! The digest of a window does not depend on the other windows (`slide.rs`), and an aggregation adds its series in an order that
+//! does not depend on the steps ([`is_ordered`]).
 //!
 //! Step before: `plan.rs`. Step after: the caller, which keeps results.
 
@@ -23,15 +23,14 @@ use super::functions::{Apply, Function};
 use super::node::{Modifiers, Node, NodeId, Selector, Type};
 use super::plan::Plan;
 
-/// The samples on which the result at a step depends: those with `step - before < at <= step + after`, all in ns.
+/// The result at a step depends on the samples with `step - before < at <= step + after`, all in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     pub before: i64,
     pub after: i64,
     /// The shortest window of a selector.
     pub window_min: i64,
-    /// Whether the last digit of the result also depends on the chunks that hold the samples, because summaries of chunks are
-    /// read.
+    /// Whether summaries of chunks are read. Then the last digit of the result also depends on the chunks that hold the samples.
     pub uses_summaries: bool,
 }
 
@@ -63,7 +62,7 @@ const OF_STEPS: [&str; 13] = [
 ];
 
 impl Reach {
-    /// Whether the windows of a selector leave out times between the steps of a query, which are `step` ns apart. Windows of
+    /// Whether the windows of a selector skip times between the steps of a query, which are `step` ns apart. Windows of
     /// another selector may cover these times.
     pub const fn has_gaps(&self, step: i64) -> bool {
         step > self.window_min
@@ -123,8 +122,8 @@ fn names_metric(selector: &Selector) -> bool {
     selector.matchers.iter().any(names)
 }
 
-/// Whether the rows of a node are in the order of the series. Otherwise their order may depend on the step at which each of them
-/// has its first value.
+/// Whether the rows of a node are in the order of the series. Otherwise the order may depend on the step at which each row has
+/// its first value.
 pub fn is_ordered(nodes: &[Node], id: NodeId) -> bool {
     order(nodes, id) != Order::Any
 }

@@ -1,4 +1,4 @@
-//! What is the result of a node over its grid? The intermediate results of a query.
+//! What is the result of a node over its grid?
 //!
 //! This file and `window.rs` use each other. A range vector has the bounds of its windows and changes the samples in
 //! the windows. `window.rs` reads these samples and applies functions to them.
@@ -14,7 +14,7 @@ use tacho_model::{Labels, Timestamp};
 use crate::Error;
 
 use super::grid::{Grid, Reference};
-use super::label_room::{LabelRoom, bytes_of};
+use super::label_memory::{LabelRoom, bytes_of};
 use super::series::Piece;
 use super::window::{Bounds, Visits, Window};
 use super::{STALE, is_stale};
@@ -57,7 +57,7 @@ impl Row {
     }
 }
 
-/// The samples of one series, but not its staleness markers. Range windows slide over these samples.
+/// The samples of one series without its staleness markers. Range windows slide over these samples.
 #[derive(Clone, Debug)]
 pub struct Samples<'d> {
     pub labels: Arc<Labels>,
@@ -206,8 +206,7 @@ impl<'d> Value<'d> {
     }
 }
 
-/// `lower.rs` has checked all types, so a wrong type is a bug in this program. A release build fails the query and does not
-/// panic.
+/// `lower.rs` has checked all types, so a wrong type is a bug. A release build fails the query instead of panicking.
 fn mistyped(wanted: &str) -> Error {
     debug_assert!(false, "operand is not of the type {wanted}");
     Error::execution(format!("internal: operand is not of the type {wanted}"))
@@ -241,7 +240,7 @@ pub enum Twins {
     Refuse,
 }
 
-/// Removes rows without any value. Rows with the same labels are merged, or are an error.
+/// Removes rows without any value. `twins` decides about rows with the same labels.
 pub fn settle(rows: Vec<Row>, twins: Twins) -> Result<Vec<Row>, Error> {
     let mut settled: Vec<Row> = Vec::with_capacity(rows.len());
     let mut positions: HashMap<Arc<Labels>, usize> = HashMap::with_capacity(rows.len());
@@ -274,7 +273,6 @@ fn join(into: &mut Row, from: Row) -> Result<(), Error> {
     Ok(())
 }
 
-/// The error about two series with the same labels.
 pub fn same_labels(labels: &Labels) -> Error {
     Error::execution(format!("vector cannot contain metrics with the same labelset: {labels}"))
 }
@@ -285,7 +283,7 @@ pub fn row_where(labels: Arc<Labels>, grid: &Grid, value: f64, present: impl Fn(
     Row { labels, points }
 }
 
-/// For each step: whether any of the rows has a value.
+/// Whether any of the rows has a value, for each step.
 pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec<bool> {
     let mut present = vec![false; grid.count];
     for row in rows {
@@ -296,7 +294,7 @@ pub fn presence<'r>(rows: impl IntoIterator<Item = &'r Row>, grid: &Grid) -> Vec
     present
 }
 
-/// Bytes of the labels of a value, as if no other value shared them.
+/// Bytes of the labels of a value, including labels shared with other values.
 pub fn label_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Vector(rows) => rows.iter().map(|row| bytes_of(&row.labels)).sum(),

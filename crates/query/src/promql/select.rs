@@ -38,7 +38,7 @@ pub fn instants(
     Ok(Row { labels: series.labels.clone(), points })
 }
 
-/// All samples of a series, but not its staleness markers. Windows slide over these samples.
+/// All samples of a series without its staleness markers.
 pub fn samples(series: &SeriesData) -> Samples<'_> {
     let pieces = if series.pieces.iter().any(Piece::has_stale) {
         Cow::Owned(series.pieces.iter().map(Piece::without_stale).collect())

@@ -10,7 +10,7 @@ use tacho_model::{Labels, Timestamp};
 
 use super::is_stale;
 
-/// Number of values in which staleness markers are searched at once.
+/// Staleness markers are searched in blocks of this number of values.
 const BLOCK: usize = 256;
 
 /// One series of a [`super::Selection`]. Its pieces are sorted by time and do not overlap.
@@ -167,8 +167,8 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Does the same as [`Cursor::pass`] for the most frequent case, with less work: the only item passed is a run that ends
-    /// before the end of its piece. In all other cases returns `None` and does not move.
+    /// Like [`Cursor::pass`], with less work, for the most frequent case: the only item passed is a run that ends before the end
+    /// of its piece. In other cases returns `None` and does not move.
     #[inline]
     pub fn pass_inside(&mut self, until: Timestamp) -> Option<Run<'s>> {
         let Some(Piece::Samples { at, values }) = self.pieces.get(self.piece) else { return None };
@@ -213,8 +213,7 @@ fn part(at: &Times, from: usize, to: usize) -> At<'_> {
     }
 }
 
-/// All times of a chunk fit into 64 bits. Therefore the result is right for an index within the chunk, even if the product
-/// wraps.
+/// All times of a chunk fit into 64 bits, so the result is right for an index within the chunk even if the product wraps.
 fn regular(start: Timestamp, step: i64, index: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(index.cast_signed() as i64))
 }
@@ -233,7 +232,7 @@ fn first_after(at: &Times, from: usize, until: Timestamp) -> usize {
                 .map_or(*count, |more| from.saturating_add(more).saturating_add(1).min(*count))
         }
         Times::Explicit(at) => {
-            // Windows are short compared to a series. Therefore the search starts near the cursor and doubles its step.
+            // Windows are short compared to a series, so the search starts near the cursor and doubles its step.
             let (mut low, mut step) = (from, 1);
             while low + step <= at.len() && at[low + step - 1] <= until {
                 low += step;

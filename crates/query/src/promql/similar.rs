@@ -1,7 +1,7 @@
-//! Which name did the user probably mean by an unknown one?
+//! Which name did the user probably mean by an unknown name?
 //!
-//! This file and `functions.rs` use each other. This file searches the names in the table of `functions.rs`, and
-//! `functions.rs` adds the names found to the error for an unknown function. Commands of `tacho` search other names.
+//! This file and `functions.rs` use each other: this file searches the table of `functions.rs`, and `functions.rs` adds the names
+//! found to the error for an unknown function. Commands of `tacho` search other names.
 
 use super::aggregations::aggregations;
 use super::functions::functions;

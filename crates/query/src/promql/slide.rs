@@ -1,4 +1,4 @@
-//! How is the digest of each of many sliding windows computed, without reading a sample again for each window?
+//! How are the digests of many overlapping windows computed, without reading a sample again for each window?
 //!
 //! A window is digested alone if it has few samples, or if a sample is in about two windows at most. Otherwise the edges of all
 //! windows cut a series into panes, and a window is a sequence of panes. Fixed times, the multiples of the length of a window,
@@ -9,18 +9,18 @@
 //!   window         (──────────────]
 //!                  front    back
 //! ```
-//! Before this time, each pane is joined with all later panes of its block (front); after it, the panes are joined one by one
-//! (back). So each pane is joined at most twice, even if it belongs to many windows; each window needs one more join; and
-//! nothing is subtracted (J. Gil, M. Werman, "Computing 2-D Min, Median, and Max Filters", IEEE PAMI 15 (1993), section II).
+//! Before this time, each pane is joined with all later panes of its block (front). After it, the panes are joined one by one
+//! (back). So each pane is joined at most twice, each window needs one more join, and nothing is subtracted (J. Gil, M. Werman,
+//! "Computing 2-D Min, Median, and Max Filters", IEEE PAMI 15 (1993), section II).
 //!
-//! The edges do not depend on the first and the last window that is asked for. Together with the rule that adjacent samples are
-//! digested as one run, the bits of a result depend only on the samples of its window, the times and the length of the windows,
-//! and on the summaries that were read. A cache of results needs that (`docs/adr/0019-result-cache.md`).
+//! The edges do not depend on the first and the last window of the query, and adjacent samples are digested as one run. So the
+//! bits of a result depend only on the samples of its window, the times and the length of the windows, and on the summaries that
+//! were read. The cache of results needs this (`docs/adr/0019-result-cache.md`).
 //!
 //! Step before: `window.rs`, which provides the windows. Step after: a function, which reads the digest at each step.
 //!
-//! This file and `window.rs` use each other. `window.rs` calls functions of digests; this file computes them for
-//! sliding windows. This file uses the bounds of the windows and the counter of samples from `window.rs`.
+//! This file and `window.rs` use each other. `window.rs` calls functions of digests, which this file computes for sliding
+//! windows. This file uses the bounds of the windows and the counter of samples from `window.rs`.
 
 use tacho_model::Timestamp;
 
@@ -78,7 +78,6 @@ impl<D: Digest> Panes<D> {
         while self.front.pop_if(|(end, _)| *end <= start).is_some() {}
     }
 
-    /// The back becomes the front.
     fn turn_over(&mut self) {
         self.joined = None;
         self.front.clear();
@@ -103,8 +102,7 @@ impl<D: Digest> Panes<D> {
     }
 }
 
-/// A window with at most this number of samples is digested alone. With this number, the panes cost as much as reading the
-/// samples again.
+/// A window with at most this number of samples is digested alone: reading so few samples again costs no more than panes.
 const WINDOW_SAMPLES_MAX: usize = 64;
 
 /// The result of `read` for the digest of each window. It is [`STALE`] if the window is empty or `read` returns `None`.
@@ -163,7 +161,7 @@ impl<'s> Counted<'s> {
         Self { start: Cursor::new(pieces), end: Cursor::new(pieces), before_start: 0, before_end: 0 }
     }
 
-    /// Moves to the next window. Returns whether it has at most `max` samples, without those that are known only by a summary.
+    /// Moves to the next window. Returns whether it has at most `max` samples. Samples of summaries do not count.
     fn has_at_most(&mut self, max: usize, bounds: &Bounds) -> Result<bool, Error> {
         let count = |cursor: &mut Cursor<'s>, until, sum: &mut usize| {
             let add = |passed: Passed<'_>| {
@@ -182,7 +180,6 @@ impl<'s> Counted<'s> {
     }
 }
 
-/// The panes of the current window of a series.
 struct Slide<'s, D> {
     panes: Panes<D>,
     cursor: Cursor<'s>,
@@ -205,7 +202,7 @@ impl<'s, D: Digest> Slide<'s, D> {
         }
     }
 
-    /// Moves to a window, whose samples begin at `start`. Returns its digest.
+    /// Moves to a window and returns its digest. The samples of the window begin at `start`.
     fn window(
         &mut self,
         start: &Cursor<'s>,
@@ -240,7 +237,7 @@ impl<'s, D: Digest> Slide<'s, D> {
     }
 }
 
-/// The times that separate panes: the starts and ends of all windows, also of those before and after the query.
+/// The times that separate panes: the starts and ends of all windows, including windows before and after the query.
 struct Edges {
     step: i64,
     range: i64,
@@ -254,8 +251,8 @@ impl Edges {
         Self { step: frame.grid.step.max(1), range: frame.ranges.range.max(1), end }
     }
 
-    /// The edge of a block in a window: after its start, and at its end at the latest. It is the first edge of a window at or
-    /// after a multiple of the range. No edge of a window is inside of a summary, but that multiple may be.
+    /// The edge of a block in a window, after the window's start and at the latest at its end: the first edge of a window at or
+    /// after a multiple of the range. The multiple itself may be inside of a summary; an edge of a window is not.
     fn middle(&self, bounds: &Bounds) -> Timestamp {
         let into = bounds.end.rem_euclid(self.range).min(bounds.end.abs_diff(bounds.start).cast_signed());
         self.after(bounds.end - into).min(bounds.end)
@@ -267,7 +264,7 @@ impl Edges {
         let until = |edge: i64| {
             let distance = match edge.checked_sub(at) {
                 Some(distance) => distance.rem_euclid(self.step),
-                // The same, for a distance of more than 292 years.
+                // The distance exceeds 292 years.
                 None => {
                     edge.rem_euclid(self.step).saturating_sub(at.rem_euclid(self.step)).rem_euclid(self.step)
                 }
@@ -278,8 +275,8 @@ impl Edges {
     }
 }
 
-/// Digests the samples up to and including the time `end`. Samples without a summary between them are one run, so that the
-/// boundaries of chunks do not matter.
+/// Digests the samples up to and including the time `end`. Adjacent samples are one run, so that the boundaries of chunks do not
+/// matter.
 #[inline]
 fn digest_until<'s, D: Digest>(
     cursor: &mut Cursor<'s>,
@@ -367,7 +364,7 @@ mod tests {
     const START: i64 = -10;
     const STEPS: usize = 60;
 
-    /// The same pieces, but a summary in place of each piece that no window cuts.
+    /// Replaces each piece that no window cuts by a summary.
     fn summarised(pieces: &[Piece], (step, range): (i64, i64)) -> Vec<Piece> {
         let more = range / step + 1;
         let count = STEPS + 2 * usize::try_from(more).unwrap();
@@ -458,7 +455,7 @@ mod tests {
         samples.chunks(length).map(piece).collect()
     }
 
-    /// Checks that the bits are the same if only later steps are asked for, and if the samples are in columns of another length.
+    /// Checks that the bits are the same for a query of later steps, and for samples in columns of another length.
     fn same_bits<D: Digest>(
         pieces: &[Piece],
         windows: (i64, i64),

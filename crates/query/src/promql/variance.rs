@@ -1,8 +1,8 @@
 //! What is the variance of values?
 //!
-//! The mean is kept in two doubles. If values are 2^53 times as large as their differences, the error of a mean in one
-//! double would be as large as the differences. Squared differences from the mean are never negative, so they do not
-//! cancel. Therefore a block of a slice is summed in plain doubles, and only the sums of blocks with compensation.
+//! The mean is kept in two doubles, because the error of a mean in one double is as large as the differences of values that are
+//! 2^53 times larger. Squared differences from the mean are never negative, so they do not cancel. Therefore a block of a slice
+//! is summed in plain doubles, and only the sums of blocks with compensation.
 
 use super::double_double::{DoubleDouble, exponent_for, exponent_of, scale, scale_down};
 use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
@@ -43,8 +43,8 @@ impl Variance {
             squares.add(of_block);
             off.add(off_block);
         }
-        // Corrects the rounding error of the mean. The error is the average remaining difference; `squares` contains the
-        // square of the error once for each value.
+        // Corrects the rounding error of the mean, which is the average remaining difference. `squares` contains its square once
+        // for each value.
         let off = off.total() / count;
         squares.add(-off * off * count);
         if squares.total() < 0.0 {
@@ -53,8 +53,7 @@ impl Variance {
         Self { count, exponent, mean: DoubleDouble::sum(mean, off), squares }
     }
 
-    /// The same variance with values divided by a larger power of two. If all values are 0, any power of two is
-    /// allowed.
+    /// The same variance with values divided by a larger power of two. If all values are 0, any power of two is allowed.
     fn rescaled(&self, exponent: i32) -> Self {
         let less = scale_down(self.exponent, exponent);
         let mut squares = self.squares;
@@ -112,7 +111,7 @@ impl Fold for Variance {
     #[inline]
     fn add(&mut self, value: f64) {
         if self.exponent == 0 && exponent_for(value.abs()) == 0 {
-            // NaN if a value is not finite.
+            // `off` is NaN if a value is not finite.
             let off = DoubleDouble::sum(value, -self.mean.hi);
             self.shift(off.hi + (off.lo - self.mean.lo), 1.0);
         } else {

@@ -71,7 +71,7 @@ impl Frame<'_> {
         }
     }
 
-    /// True for queries such as `rate(x[1d] @ end())`, which read the same window with the same parameters at each step.
+    /// Whether each step reads the same window with the same parameters, as in `rate(x[1d] @ end())`.
     fn is_constant(&self) -> bool {
         let steady = |values: &Vec<f64>| values.iter().all(|value| value.to_bits() == values[0].to_bits());
         let of_changes = |change: &super::rows::Change| change.parameters.iter().all(steady);
@@ -95,7 +95,6 @@ pub struct Sliding {
 }
 
 impl Sliding {
-    /// Creates a function of a digest of the samples.
     pub fn digest<D: Digest + 'static>(read: fn(&D, &Bounds, &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {
@@ -117,8 +116,7 @@ impl Sliding {
         Self { slide: Box::new(slide), uses_now: false, from_summaries: false }
     }
 
-    /// A function of the values of each window that ignores their times. The function may reorder and change the
-    /// values.
+    /// A function of the values of each window, which may reorder and change them. Times are ignored.
     pub fn values(read: fn(&mut [f64], &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {
@@ -151,7 +149,6 @@ impl Sliding {
     }
 }
 
-/// Iterates over the windows of one series.
 pub struct Walk<'s> {
     columns: Columns<'s>,
     slider: Slider,
@@ -181,7 +178,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// The result of `read` for the samples of each window. The changes are applied to the samples first.
+/// The result of `read` for the samples of each window after all changes.
 fn each_window(
     series: &Samples<'_>,
     frame: &Frame<'_>,
@@ -202,7 +199,7 @@ fn each_window(
     Ok(points)
 }
 
-/// The result of `read` for the values of each window. The times are not computed.
+/// The result of `read` for the values of each window.
 fn each_values(
     pieces: &[Piece],
     frame: &Frame<'_>,
@@ -234,7 +231,6 @@ fn each_values(
 /// Counts the samples that windows read, and checks the limit.
 pub struct Visits<'l> {
     params: &'l Params,
-    /// The total of all counters.
     all: &'l AtomicUsize,
     /// Samples counted here and not yet added to the total.
     here: usize,
@@ -248,7 +244,6 @@ impl<'l> Visits<'l> {
         Self { params, all, here: 0 }
     }
 
-    /// Creates another counter with the same total.
     pub fn another(&self) -> Self {
         Self::new(self.params, self.all)
     }
@@ -274,7 +269,7 @@ impl<'l> Visits<'l> {
     }
 }
 
-/// For each step: whether any series has a sample in its window.
+/// Whether any series has a sample in its window, for each step.
 pub fn presence_of_ranges(
     ranges: &Ranges<'_>,
     grid: &Grid,
@@ -291,7 +286,7 @@ pub fn presence_of_ranges(
     Ok(present)
 }
 
-/// The samples of the window at `now` after all changes. They are the answer if the range vector is the whole query.
+/// The samples of the window at `now` after all changes.
 pub fn window_at(
     series: &Samples<'_>,
     ranges: &Ranges<'_>,

@@ -231,8 +231,7 @@ fn parse_values(text: &str) -> Result<Vec<Option<f64>>, String> {
     Ok(values)
 }
 
-/// Splits value and step: `1+2` is the value 1 with a step of 2. The sign of a number or of an exponent does not start
-/// a step.
+/// Splits value and step: `1+2` is the value 1 with a step of 2. The sign of a number or exponent does not start a step.
 fn split_step(text: &str) -> Result<(f64, f64), String> {
     if let Ok(value) = number(text) {
         return Ok((value, 0.0));

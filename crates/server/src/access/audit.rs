@@ -3,6 +3,9 @@
 //!
 //! A line has no query string, no header and no body, so it never has the text of a token. When the file has reached its limit,
 //! it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.
+//!
+//! This file and `file.rs` use each other: the log and the file of tokens are opened with the same options and the
+//! same owner. `file.rs` also restricts the permissions of the log.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -106,7 +106,9 @@ impl Used {
         let added = i64::try_from(i128::from(passed) * i128::from(most) / i128::from(NS)).unwrap_or(i64::MAX);
         if added > 0 {
             self.records_left = self.records_left.saturating_add(added).min(most);
-            self.refilled = now;
+            // The rest of `passed`, in which a fraction of a record was permitted, counts at the next call.
+            let used = i128::from(added) * i128::from(NS) / i128::from(most);
+            self.refilled = self.refilled.saturating_add(i64::try_from(used).unwrap_or(passed));
         }
     }
 }
@@ -139,6 +141,20 @@ mod tests {
         assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 0);
         usage.take(5, &limits, start + 100 * NS);
         assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 1, "more than one second was saved");
+    }
+
+    #[test]
+    fn frequent_calls_permit_the_whole_rate() {
+        let limits = Limits { samples_per_second: Some(10), ..Limits::default() };
+        let usage = Usage::default();
+        let start = 1_000_000 * NS;
+        usage.wait_seconds(&limits, start);
+        usage.take(35, &limits, start);
+        let waits = (1..).map_while(|n| {
+            let now = start + n * NS * 3 / 20;
+            (usage.wait_seconds(&limits, now) > 0).then_some(now)
+        });
+        assert_eq!(waits.last(), Some(start + 16 * NS * 3 / 20), "25 records take 2.5 s, 17 calls");
     }
 
     #[test]

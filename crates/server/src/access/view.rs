@@ -1,7 +1,7 @@
 //! What may a request read? A reader of the store that is confined to the series of its access.
 //!
 //! Without a selector, each method is that of the store. The matchers of a selector are added to every selection. Only records
-//! of matching series are read, and damages of other series are left out. A read of another series is an `Invalid` error.
+//! of matching series are read, and damages of other series are omitted. A read of another series is an `Invalid` error.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

@@ -6,7 +6,7 @@
 //! ```
 //! `crate::repair` runs the same pass and copies the intact rows.
 
-mod side;
+mod side_files;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ use tacho_store::check::{
 };
 use tacho_store::{Error, ErrorKind, Result, Row};
 
-pub use side::{INCOMPLETE, refuse_incomplete};
+pub use side_files::{INCOMPLETE, refuse_incomplete};
 
 /// A batch is sent to a worker when it has this many rows, or this many bytes.
 const BATCH_ROWS: usize = 256;
@@ -109,7 +109,7 @@ impl Source {
         depth: Depth,
         missing: Vec<Finding>,
     ) -> Result<Self> {
-        let mut findings = side::findings(data)?;
+        let mut findings = side_files::findings(data)?;
         findings.extend(image.take_findings());
         findings.extend(journals.names()?);
         findings.extend(missing);

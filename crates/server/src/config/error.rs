@@ -1,4 +1,7 @@
 //! Errors in settings.
+//!
+//! This file and `settings.rs` use each other, through `policy.rs`: an error names the key of its setting, and
+//! settings contain rules, which may have errors.
 
 use std::path::PathBuf;
 

@@ -1,22 +1,23 @@
 //! Administration: deletes records as in Prometheus' admin API, counts what a deletion would remove, sweeps, merges chunks, and
 //! confirms the clock.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tacho_model::{Kind, Matcher, TimeRange};
 use tacho_store::{Deleted, Jump, MergeReport, Store};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::affected::affected;
 use super::app::App;
 use super::damage;
-use super::door::Done;
+use super::door::{Address, Done};
 use super::error::ApiError;
 use super::export::{self, kind, selectors};
 use super::params::Params;
@@ -25,9 +26,11 @@ use super::route::{Need, Route};
 use super::turn::{away, turn};
 use crate::access::{Access, View, Whole};
 
+const DELETE_SERIES: &str = "/api/v1/admin/tsdb/delete_series";
+
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::new("/api/v1/admin/tsdb/delete_series", Need::Admin, post(delete_series).put(delete_series)),
+        Route::new(DELETE_SERIES, Need::Admin, post(delete_series).put(delete_series)),
         Route::new("/api/v1/admin/count", Need::Read, get(count).post(count)),
         Route::new(
             "/api/v1/admin/tsdb/clean_tombstones",
@@ -67,11 +70,11 @@ async fn counted(
 }
 
 /// Parameters: `match[]` (repeatable), and `start` and `end` (by default all of time). The deletion is durable when the
-/// response is sent. With `counts=1` the response has the counts of the matching records just before the deletion. Records that
-/// are written in between are not counted.
+/// response is sent. It goes on if the client disconnects. With `counts=1` the response has the counts of the matching records
+/// just before the deletion. Records that are written in between are not counted.
 async fn delete_series(
     State(app): State<Arc<App>>,
-    whole: Whole,
+    (whole, access, Address(address), method): (Whole, Access, Address, Method),
     params: Params,
 ) -> Result<Response, ApiError> {
     // A misspelt or repeated bound would delete more than is meant.
@@ -87,18 +90,67 @@ async fn delete_series(
         ),
         _ => None,
     };
-    let (selectors, range) = wanted;
-    for matchers in &selectors {
-        let meant = matchers.clone();
-        let work = |store: Arc<Store>| async move { store.delete(&meant, range).await };
-        let Deleted { series } = to_the_end(store.clone(), work).await?;
-        tracing::info!(series = series.iter().sum::<usize>(), ?matchers, %range, "deleted");
-    }
-    let mut answer =
-        counted.map_or_else(|| StatusCode::NO_CONTENT.into_response(), IntoResponse::into_response);
-    let texts: Vec<&str> = params.all("match[]").collect();
-    answer.extensions_mut().insert(Done(json!({ "match[]": texts, "range": range.to_string() })));
+    let texts = params.all("match[]").map(str::to_owned).collect();
+    let deletion = Deletion { texts, wanted, deleted: 0, failure: None };
+    let by = (access, address, format!("{method} {DELETE_SERIES}"));
+    let deletion = deletion.run(app.clone(), store.clone(), by).await?;
+    let done = deletion.done();
+    let mut answer = match (deletion.failure, counted) {
+        (Some(error), _) => ApiError::from(error).into_response(),
+        (None, Some(counted)) => counted.into_response(),
+        (None, None) => StatusCode::NO_CONTENT.into_response(),
+    };
+    answer.extensions_mut().insert(done);
     Ok(answer)
+}
+
+/// A deletion by several selectors. Each is durable when the next one begins.
+struct Deletion {
+    texts: Vec<String>,
+    wanted: (Vec<Vec<Matcher>>, TimeRange),
+    /// Number of selectors whose deletion is durable.
+    deleted: usize,
+    /// Why the others have not been deleted.
+    failure: Option<tacho_store::Error>,
+}
+
+impl Deletion {
+    /// Deletes by all selectors, even if the client disconnects or the request times out. Then nobody waits for the result, and
+    /// the audit log gets it here, otherwise in `guard.rs`.
+    async fn run(
+        mut self,
+        app: Arc<App>,
+        store: Arc<Store>,
+        (access, address, place): (Access, Option<IpAddr>, String),
+    ) -> Result<Self, ApiError> {
+        let (result, awaited) = oneshot::channel();
+        tokio::spawn(async move {
+            self.failure = self.delete(&store).await.err();
+            if let Err(this) = result.send(self) {
+                let Done(done) = this.done();
+                let failed = this.failure.map_or(Value::Null, |error| error.to_string().into());
+                let members = [("place", place.into()), ("failed", failed), ("done", done)];
+                app.gate.note("changed", address, Some(&access), &members);
+            }
+        });
+        awaited.await.map_err(|_| ApiError::internal("the deletion ended without a result"))
+    }
+
+    async fn delete(&mut self, store: &Store) -> tacho_store::Result<()> {
+        let (selectors, range) = &self.wanted;
+        for matchers in selectors {
+            let Deleted { series } = store.delete(matchers, *range).await?;
+            self.deleted += 1;
+            tracing::info!(series = series.iter().sum::<usize>(), ?matchers, %range, "deleted");
+        }
+        Ok(())
+    }
+
+    /// The selectors whose deletion is durable.
+    fn done(&self) -> Done {
+        let texts = self.texts.get(..self.deleted).unwrap_or_default();
+        Done(json!({ "match[]": texts, "range": self.wanted.1.to_string() }))
+    }
 }
 
 async fn wanted(app: &App, params: &Params) -> Result<(Vec<Vec<Matcher>>, TimeRange), ApiError> {

@@ -18,7 +18,7 @@ use super::door::{Peer, Visit};
 use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
-use super::origin::Reach;
+use super::origin::{Reach, check_host};
 use super::{admission, compress};
 use crate::access::Access;
 
@@ -48,8 +48,9 @@ pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next
     response
 }
 
-/// The handler finds the access in the extensions of the request.
+/// Checks the host and the origin of a request, then its credentials. The handler finds the access in the extensions.
 fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<Access>, ApiError> {
+    check_host(request.version(), request.headers())?;
     app.names.check(Reach::of(visit.route), request.method(), request.headers())?;
     let access = visit.enter(&app.gate, request.headers(), request.uri())?;
     if let Some(access) = &access {

@@ -60,13 +60,16 @@ async fn import(
     let writer = app.writer(&access);
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
     let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);
+    let mut refuse = |records| {
+        app.metrics.records_refused.with([PROTOCOL]).add(records);
+        refused_records += records;
+    };
     let mut sequence = Sequence::new(writer.session_acked(session));
     for data in frames {
         // A repeated frame is no error: the store detects it below.
         sequence.take(data.seq)?;
         seq = data.seq;
-        app.metrics.records_refused.with([PROTOCOL]).add(data.rejects.count);
-        refused_records += data.rejects.count;
+        let rejected = data.rejects.count;
         let received = Received::of(&data.batch, std::iter::repeat(1));
         let written = writer.append(data.batch, Some(Origin::one(session, seq))).await?;
         match written {
@@ -75,14 +78,16 @@ async fn import(
                 app.metrics.sender_waits.with([PROTOCOL]).add(1);
                 return Err(over_rate(seconds));
             }
-            Written::Appended(Appended::Stored) => received.add_to(&app.metrics),
+            Written::Appended(Appended::Stored) => {
+                received.add_to(&app.metrics);
+                refuse(rejected);
+            }
+            // The store has counted its records when they arrived first.
             Written::Appended(Appended::Repeated) => repeated += 1,
-            Written::Appended(Appended::Partly(left_out)) => {
-                received.without(&left_out, &app.services).add_to(&app.metrics);
-                let records: usize = left_out.records.iter().sum();
-                app.metrics.records_refused.with([PROTOCOL]).add(records as u64);
-                refused_records += records as u64;
-                let reasons = left_out.named.into_iter().map(|series| series.reason);
+            Written::Appended(Appended::Partly(refused_part)) => {
+                received.without(&refused_part, &app.services).add_to(&app.metrics);
+                refuse(rejected + refused_part.records.iter().sum::<usize>() as u64);
+                let reasons = refused_part.named.into_iter().map(|series| series.reason);
                 refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));
             }
         }

@@ -18,11 +18,12 @@ use tokio::net::TcpListener;
 use super::door::Peer;
 use super::held::hold;
 use super::paced::Paced;
+use crate::connection_limit::{Room, Seat};
 use crate::metrics::Metrics;
 use crate::metrics::registry::Gauge;
-use crate::room::{Entered, Room, Seat};
 use crate::shutdown::Shutdown;
 use crate::tls::{self, Opened, Tls};
+use crate::watched::Watched;
 
 /// Timeout for the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
@@ -58,16 +59,18 @@ pub async fn serve(
             room.relieve("http").await;
             continue;
         };
-        let Some(Entered { seat, evicted }) = room.enter() else {
+        let entered = tokio::select! {
+            () = shutdown.wait() => break,
+            entered = room.enter() => entered,
+        };
+        let Some(seat) = entered else {
             ended("too-many").add(1);
             continue;
         };
-        if evicted {
-            ended("idle").add(1);
-        }
         // Small responses must not be delayed.
         let _ = stream.set_nodelay(true);
-        let slow = ended("slow-reader");
+        let stream = Watched::new(stream, seat.probe());
+        let (slow, idle) = (ended("slow-reader"), ended("idle"));
         let paced = move |stream| Paced::new(stream, write_time_max, move || slow.add(1));
         let seat = Arc::new(seat);
         let service = seated(router.clone(), seat.clone(), Peer(peer.ip()));
@@ -87,11 +90,14 @@ pub async fn serve(
             }
         };
         tokio::spawn(async move {
-            tokio::select! {
-                ended = connection => if let Err(error) = ended {
-                    tracing::debug!(listener = "http", %error, "connection ended");
-                },
-                () = seat.evicted() => tracing::debug!(listener = "http", "idle connection closed for a new one"),
+            match seat.serve(connection).await {
+                Some(Ok(())) => {}
+                // An error of one connection concerns only that peer.
+                Some(Err(error)) => tracing::debug!(listener = "http", %error, "connection ended"),
+                None => {
+                    idle.add(1);
+                    tracing::debug!(listener = "http", "idle connection closed for a new one");
+                }
             }
             drop(open);
         });
@@ -111,7 +117,7 @@ fn protocol() -> http1::Builder {
 /// Serves one open connection. For the fuzz targets only.
 #[cfg(fuzzing)]
 pub async fn serve_stream(router: Router, stream: tls::Socket, write_time_max: Duration) {
-    if let Some(Entered { seat, .. }) = Room::new(1, 0).enter() {
+    if let Some(seat) = Room::new(1, 0).enter().await {
         let stream = TokioIo::new(Paced::new(stream, write_time_max, || ()));
         // An error of the connection is expected for most inputs.
         let peer = Peer(std::net::Ipv4Addr::LOCALHOST.into());
@@ -153,5 +159,56 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.0.add(-1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use axum::routing::get;
+
+    use super::*;
+
+    const CONNECTIONS_MAX: usize = 4;
+
+    /// The requests arrive before the server runs, so they wait while their connections are the longest idle ones.
+    #[tokio::test]
+    async fn a_request_that_has_arrived_is_answered_although_its_connection_is_asked_to_leave() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(|| async { "here" }));
+        let (metrics, (trigger, shutdown)) = (Arc::new(Metrics::default()), crate::shutdown::channel());
+        let idle = metrics.connections_refused.with(["http", "idle"]);
+        let connect = |request: &str| {
+            let mut stream = TcpStream::connect(at).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        };
+        let silent = connect("");
+        let request = format!("GET / HTTP/1.1\r\nHost: {at}\r\n\r\n");
+        // More than are asked at the same time.
+        let streams: Vec<TcpStream> = (0..100).map(|_| connect(&request)).collect();
+        let bounds = (CONNECTIONS_MAX, Duration::from_secs(60));
+        let serving = tokio::spawn(serve((listener, None), router, bounds, metrics, shutdown));
+        let answers = tokio::task::spawn_blocking(move || {
+            let answer = |mut stream: TcpStream| {
+                let mut bytes = [0; 15];
+                let read = stream.read_exact(&mut bytes);
+                // The stream stays open.
+                (read.map(|()| String::from_utf8_lossy(&bytes).into_owned()), stream)
+            };
+            streams.into_iter().map(answer).collect::<Vec<_>>()
+        });
+        let answers = answers.await.unwrap();
+        for (nth, (answer, _)) in answers.iter().enumerate() {
+            assert_eq!(answer.as_deref().ok(), Some("HTTP/1.1 200 OK"), "request {nth}: {answer:?}");
+        }
+        // All others are still open: at most 4, and 64 over the limit.
+        assert!(idle.get() >= 101 - 4 - 64, "only {} connections have left", idle.get());
+        drop((silent, answers));
+        trigger.stop();
+        serving.await.unwrap();
     }
 }

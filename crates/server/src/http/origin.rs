@@ -14,7 +14,7 @@
 //! Clients other than browsers (curl, Prometheus, Grafana's server, agents) send none of the last three headers. They are
 //! accepted.
 
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method, Version, header};
 
 use super::error::ApiError;
 
@@ -66,8 +66,7 @@ impl Names {
         };
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        // A request without `Host` is accepted: only HTTP/1.0 permits it, and every browser sends
-        // `Host`.
+        // Only requests of HTTP/1.0, or with an empty `Host`, have no name (`check_host`). Every browser sends a name.
         host.is_empty()
             || name == "localhost"
             || address.parse::<std::net::IpAddr>().is_ok()
@@ -75,14 +74,15 @@ impl Names {
             || (!self.loopback && !name.is_empty() && !name.contains('.'))
     }
 
-    /// Refuses requests to an unknown host name, requests with several hosts or origins, and cross-origin requests.
+    /// Refuses requests to an unknown host name, requests with several origins, and cross-origin requests. [`check_host`] has
+    /// checked that there is one `Host`.
     pub fn check(&self, reach: Reach, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
         if reach == Reach::Health {
             return Ok(());
         }
         let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
         let host = text(header::HOST).unwrap_or("");
-        if !self.has(host) || headers.get_all(header::HOST).iter().count() > 1 {
+        if !self.has(host) {
             let message = format!(
                 "host {host:?} is not a name of this server: use its address, or add the name to allowed-hosts"
             );
@@ -114,6 +114,20 @@ impl Names {
             None => foreign("a browser that does not send the page's origin"),
         }
     }
+}
+
+/// Refuses a request without `Host`, which only HTTP/1.0 permits, with several of them, or with one that is not text
+/// (RFC 9112, section 3.2).
+pub fn check_host(version: Version, headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let error = match (hosts.next(), hosts.next()) {
+        (Some(host), None) if host.to_str().is_ok() => return Ok(()),
+        (None, _) if version < Version::HTTP_11 => return Ok(()),
+        (None, _) => "the request has no header Host, which HTTP/1.1 needs",
+        (Some(_), None) => "the header Host is not text",
+        (Some(_), Some(_)) => "the request has several headers Host: send one",
+    };
+    Err(ApiError::bad(error))
 }
 
 /// Detects a browser by its name and language. Other programs may use the name of a browser, but send no language.
@@ -163,10 +177,28 @@ mod tests {
             assert!(!named(host, true) && !named(host, false), "{host}");
         }
         assert!(!named("tacho-of-compose:7070", true) && named("tacho-of-compose:7070", false));
-        let mut twice = headers(&[("host", "127.0.0.1")]);
-        twice.append(header::HOST, HeaderValue::from_static("127.0.0.1"));
-        assert!(Names::new(&[], true).check(Reach::Data, &Method::GET, &twice).is_err());
         assert!(allowed(Reach::Health, false, &Method::GET, &[("host", "evil.example")]));
+    }
+
+    #[test]
+    fn a_request_of_http_1_1_has_one_host() {
+        let host = ("host", "127.0.0.1");
+        for (version, pairs, expect) in [
+            (Version::HTTP_11, &[host][..], None),
+            (Version::HTTP_11, &[("host", "")], None),
+            (Version::HTTP_10, &[], None),
+            (Version::HTTP_11, &[], Some("no header Host")),
+            (Version::HTTP_10, &[host, host], Some("several headers Host")),
+            (Version::HTTP_11, &[host, ("host", "")], Some("several headers Host")),
+        ] {
+            let error = check_host(version, &headers(pairs)).err();
+            let said = error.as_ref().map(|error| (error.status.as_u16(), error.message.as_str()));
+            let is_expected =
+                said.map(|(status, text)| (status, expect.is_some_and(|expect| text.contains(expect))));
+            assert_eq!(is_expected, expect.map(|_| (400, true)), "{version:?} {pairs:?}: {said:?}");
+        }
+        let bytes = HeaderMap::from_iter([(header::HOST, HeaderValue::from_bytes(b"\xff").unwrap())]);
+        assert!(check_host(Version::HTTP_11, &bytes).is_err());
     }
 
     #[test]

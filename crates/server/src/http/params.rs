@@ -29,7 +29,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         if request.method() == Method::POST && form {
             let content_type = request.headers().get(header::CONTENT_TYPE).cloned();
             let body = Bytes::from_request(request, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
-            check_count(all.len(), &body)?;
+            check(all.len(), &body)?;
             let mut form = Request::new(Body::from(body));
             *form.method_mut() = Method::POST;
             form.headers_mut().extend(content_type.map(|of| (header::CONTENT_TYPE, of)));
@@ -41,19 +41,46 @@ impl<S: Send + Sync> FromRequest<S> for Params {
     }
 }
 
-fn check_count(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
-    let count = before + encoded.split(|byte| *byte == b'&').filter(|part| !part.is_empty()).count();
+/// Refuses too many parameters before parsing them, and parameters that are not UTF-8. The parser would replace their bytes, and
+/// the request would select other series.
+fn check(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
+    let parts = || encoded.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
+    let count = before + parts().count();
     if count > PARAMETERS_MAX {
         let message = format!("{count} parameters are over {PARAMETERS_MAX}: send several requests");
         return Err(ApiError::bad(message));
     }
-    Ok(())
+    match parts().position(|part| !is_utf8(part)) {
+        Some(nth) => Err(ApiError::bad(format!("parameter {} is not UTF-8", before + nth + 1))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the bytes are UTF-8 after their percent encoding is decoded.
+fn is_utf8(mut encoded: &[u8]) -> bool {
+    if !encoded.contains(&b'%') {
+        return std::str::from_utf8(encoded).is_ok();
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut decoded = Vec::with_capacity(encoded.len());
+    while let [first, rest @ ..] = encoded {
+        let (byte, rest) = match (first, rest) {
+            (b'%', [high, low, rest @ ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, rest),
+                _ => (b'%', encoded.get(1..).unwrap_or_default()),
+            },
+            _ => (*first, rest),
+        };
+        decoded.push(byte);
+        encoded = rest;
+    }
+    std::str::from_utf8(&decoded).is_ok()
 }
 
 impl Params {
     /// Reads only the query string, for requests whose body is not a form.
     pub fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
-        check_count(0, uri.query().unwrap_or_default().as_bytes())?;
+        check(0, uri.query().unwrap_or_default().as_bytes())?;
         let Query(all) = Query::try_from_uri(uri).map_err(|e| ApiError::bad(e.body_text()))?;
         Ok(Self(all))
     }
@@ -198,6 +225,20 @@ mod tests {
         let refused = Err((400, "2049 parameters are over 2048: send several requests".to_owned()));
         assert_eq!(ask("a=1&b".into(), "c&".repeat(most - 1)).await, refused);
         assert_eq!(ask("&a".repeat(most + 1), String::new()).await, refused);
+    }
+
+    #[test]
+    fn parameters_that_are_not_utf8_are_refused_with_their_number() {
+        for (query, expect) in [
+            ("match[]=a%C3%A9%EF%BF%BD&b=%2B%", None),
+            ("b=%zz&c=%F&d=%%41", None),
+            ("a=1&match[]=%7Ba%3D%22%FF%22%7D", Some("parameter 2 is not UTF-8")),
+            ("%C3=1", Some("parameter 1 is not UTF-8")),
+            ("a=%C3&b=%A9", Some("parameter 1 is not UTF-8")),
+        ] {
+            let uri = Uri::try_from(format!("/x?{query}")).unwrap();
+            assert_eq!(Params::from_uri(&uri).err().map(|e| e.message).as_deref(), expect, "{query}");
+        }
     }
 
     #[test]

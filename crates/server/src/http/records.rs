@@ -27,7 +27,7 @@ async fn records(State(app): State<Arc<App>>, access: Access, params: Params) ->
 }
 
 fn listed(app: &App, access: &Access, params: &Params) -> Json<Value> {
-    let (forms, left_out) = app.record_types.list();
+    let (forms, refused) = app.record_types.list();
     // A confined token sees only the types of records that it may read.
     let store = app.view(access);
     let is_shown = |form: &Form| {
@@ -36,13 +36,13 @@ fn listed(app: &App, access: &Access, params: &Params) -> Json<Value> {
             !store.find(Kind::Entry, &[name, Matcher::equal("service", &form.service)]).is_empty()
         }
     };
-    let left_out = if access.confinement().is_none() { left_out } else { 0 };
+    let refused = if access.confinement().is_none() { refused } else { 0 };
     let is_wanted = |form: &&Form| {
         let fits = |parameter, value: &str| params.get(parameter).is_none_or(|wanted| wanted == value);
         fits("name", &form.record_type.name) && fits("service", &form.service) && is_shown(form)
     };
     let types: Vec<Value> = forms.iter().filter(is_wanted).map(form_json).collect();
-    Json(json!({ "status": "success", "data": { "types": types, "left_out": left_out } }))
+    Json(json!({ "status": "success", "data": { "types": types, "refused": refused } }))
 }
 
 fn form_json(form: &Form) -> Value {

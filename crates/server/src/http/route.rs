@@ -1,4 +1,6 @@
 //! The table of routes: path, need of a request, handler. [`Route::new`] takes the need, so that no route lacks a need.
+//!
+//! This file and `app.rs` use each other: handlers get the [`App`], which has the needs of all routes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Tests of the router with its handlers: memory and permits of requests that wait for the permit of heavy requests.
+//! Tests of the router with its handlers: memory and permits of requests that wait for the permit of heavy requests, and a
+//! deletion whose client disconnects.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use tacho_model::{
     Batch, Event, EventKind, ExecutionSeries, Kind, Labels, Matcher, Operation, OperationKind, Sample,
     SampleSeries, Segment, TraceId, Value,
 };
-use tacho_store::{MemoryDriver, Options, Store};
+use tacho_store::layer::faults::{Faults, Faulty};
+use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
@@ -43,19 +45,22 @@ struct Busy {
 
 impl Busy {
     async fn start(batch: Batch, change: impl FnOnce(&mut App)) -> Self {
+        Self::start_on(Arc::new(MemoryDriver::new()), batch, change).await
+    }
+
+    async fn start_on(driver: Arc<dyn Driver>, batch: Batch, change: impl FnOnce(&mut App)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().to_owned();
         let settings = Settings { data: Some(data.clone()), ..Settings::default() };
         let config = config::load(None, [], settings).unwrap();
         let clock = Arc::new(SystemClock);
-        let driver = Arc::new(MemoryDriver::new());
         let store =
             Store::open(driver, &data.join("journal"), Options::default(), clock.clone()).await.unwrap();
         store.append(batch, None).await.unwrap();
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::open(&data, metrics.clone()).unwrap());
         let record_types = Arc::new(RecordTypes::open(&data));
-        let gate = Gate::open(metrics.clone(), clock.clone());
+        let gate = Gate::of(&data, metrics.clone(), clock.clone());
         let mut app = App::new(config, store, metrics, clock, control, record_types, (None, gate));
         change(Arc::get_mut(&mut app).unwrap());
         Self { app, _directory: directory }
@@ -85,11 +90,17 @@ impl Busy {
 type Answered = (StatusCode, Json);
 
 async fn ask(app: Arc<App>, path: String) -> Answered {
-    let request = Request::get(path).header("Host", "localhost").body(Body::empty()).unwrap();
+    request(app, "GET", path).await
+}
+
+/// An empty body becomes `null`.
+async fn request(app: Arc<App>, method: &str, path: String) -> Answered {
+    let request =
+        Request::builder().method(method).uri(path).header("Host", "localhost").body(Body::empty()).unwrap();
     let response = TowerToHyperService::new(router(app)).call(request).await.unwrap();
     let status = response.status();
     let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-    (status, serde_json::from_slice(&body).unwrap())
+    (status, if body.is_empty() { Json::Null } else { serde_json::from_slice(&body).unwrap() })
 }
 
 fn samples() -> Batch {
@@ -231,4 +242,65 @@ async fn the_limit_on_blocks_does_not_apply_to_analyses_of_one_block_at_a_time()
         assert_eq!((status, list), (StatusCode::OK, Some(1)), "{name}: {answer}");
     }
     assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX]);
+}
+
+const DELETE_A_AND_B: &str = "/api/v1/admin/tsdb/delete_series?match[]=a&match[]=b";
+
+/// A server with the series `a` and `b`. Its driver is not frozen.
+async fn with_two_series() -> (Busy, Arc<Faulty<MemoryDriver>>) {
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let series = |name| SampleSeries {
+        labels: Arc::new(Labels::new([("__name__", name)]).unwrap()),
+        samples: vec![Sample { at: 1_000_000_000, value: Value::F64(1.0) }],
+    };
+    let batch = Batch { samples: vec![series("a"), series("b")], ..Batch::default() };
+    (Busy::start_on(driver.clone(), batch, |_| {}).await, driver)
+}
+
+/// The names of the series of [`with_two_series`] that have samples.
+async fn left(busy: &Busy) -> Vec<String> {
+    let (_, answer) = ask(busy.app.clone(), "/api/v1/query?query={__name__=~%22a|b%22}&time=1".into()).await;
+    let series = answer["data"]["result"].as_array().unwrap().iter();
+    series.map(|series| series["metric"]["__name__"].as_str().unwrap().to_owned()).collect()
+}
+
+impl Busy {
+    /// The lines of the audit log.
+    fn audit(&self) -> Vec<Json> {
+        let text = std::fs::read_to_string(self.app.config.data.join("audit.log")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_goes_on_and_is_noted_when_its_client_disconnects() {
+    let (busy, driver) = with_two_series().await;
+    driver.freeze_after(0);
+    let asked = tokio::spawn(request(busy.app.clone(), "POST", DELETE_A_AND_B.into()));
+    driver.wait_frozen().await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    driver.thaw();
+    let noted = async {
+        while busy.audit().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), noted).await.expect("the deletion is noted");
+    assert_eq!(left(&busy).await, [""; 0]);
+    let audit = busy.audit();
+    assert_eq!((audit.len(), &audit[0]["done"]["match[]"]), (1, &serde_json::json!(["a", "b"])), "{audit:?}");
+}
+
+#[tokio::test]
+async fn a_deletion_that_fails_is_noted_with_the_selectors_that_took_effect() {
+    let (busy, driver) = with_two_series().await;
+    driver.set_broken(Some(ErrorKind::Unavailable));
+    let (status, answer) = request(busy.app.clone(), "POST", DELETE_A_AND_B.into()).await;
+    assert!(status.is_server_error(), "{status}: {answer}");
+    driver.set_broken(None);
+    let (status, answer) = request(busy.app.clone(), "POST", DELETE_A_AND_B.into()).await;
+    assert_eq!(status, StatusCode::NO_CONTENT, "{answer}");
+    let done: Vec<Json> = busy.audit().into_iter().map(|line| line["done"]["match[]"].clone()).collect();
+    assert_eq!(done, [serde_json::json!([]), serde_json::json!(["a", "b"])]);
 }

@@ -19,11 +19,11 @@ use super::farewell::{Farewell, Stop};
 use super::http_request;
 use super::incoming::Incoming;
 use super::outgoing::{self, Message, Outgoing};
+use super::rule_updates;
 use super::sessions::Claim;
 use super::shared::Native;
-use super::telling;
+use crate::connection_limit::Seat;
 use crate::control::{Identity, Presence};
-use crate::room::Seat;
 use crate::shutdown::Shutdown;
 use crate::tls::Socket;
 
@@ -114,7 +114,7 @@ async fn converse(
             biased;
             () = shutdown.wait() => Err(Farewell::shutting_down().into()),
             () = superseded.wait() => Err(Farewell::superseded().into()),
-            stop = telling::run(&presence, outgoing, &*native.clock, &native.lists) => stop,
+            stop = rule_updates::run(&presence, outgoing, &*native.clock, &native.lists) => stop,
             () = native.gate.changed(&access) => Err(Farewell::of_token().into()),
             stop = listener.run(incoming) => stop,
         }

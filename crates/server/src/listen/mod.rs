@@ -4,7 +4,7 @@
 //!   native ── accepts, bounds ──▶ connection ── reads, decodes ──▶ commit ── appends ──▶ store
 //!                                     │  ▲                            │
 //!                       sessions: one connection per session          └── ACK, WAIT ──▶ outgoing
-//!                                  control: its rules ── telling ────────── PROBES ──────▶
+//!                                  control: its rules ── rule_updates ───── PROBES ──────▶
 //! ```
 //!
 //! Step before: the agent's sender (`agent/java`). Step after: `crates/store/src/store.rs`.
@@ -20,8 +20,8 @@ mod large;
 pub mod native;
 mod outgoing;
 mod patience;
+mod rule_updates;
 mod sessions;
 mod shared;
-mod telling;
 
 pub use patience::Patience;

@@ -13,9 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub use super::shared::Native;
 use super::{connection, http_request};
-use crate::room::{Entered, Room};
+use crate::connection_limit::Room;
 use crate::shutdown::Shutdown;
 use crate::tls::{self, Opened, Socket, Tls};
+use crate::watched::Watched;
 
 /// Time limit for connections to acknowledge their frames at shutdown.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -41,38 +42,41 @@ pub async fn serve(
             room.relieve("native").await;
             continue;
         };
-        let Some(Entered { seat, evicted }) = room.enter() else {
+        let entered = tokio::select! {
+            () = shutdown.wait() => break,
+            entered = room.enter() => entered,
+        };
+        let Some(seat) = entered else {
             native.metrics.connections_refused.with(["native", "too-many"]).add(1);
             refuse(stream, connections_max);
             continue;
         };
-        if evicted {
-            native.metrics.connections_refused.with(["native", "idle"]).add(1);
-        }
         // Acknowledgements are small and must not be delayed. If this option cannot be set, they only arrive later.
         let _ = stream.set_nodelay(true);
         let (native, shutdown, seat) = (Arc::clone(&native), shutdown.clone(), Arc::new(seat));
+        let stream = Watched::new(stream, seat.probe());
         let tls = tls.clone();
         let handshakes = native.metrics.connections_refused.with(["native", "handshake"]);
         tokio::spawn(async move {
             let open = native.metrics.connections.with(["native"]);
             open.add(1);
-            tokio::select! {
-                () = async {
-                    let tls = ("native", tls.as_deref());
-                    match tls::open(tls, stream, |stream| stream, &handshakes, &mut shutdown.clone()).await {
-                        None => {}
-                        Some(Opened::Plain(mut stream)) => {
-                            let answer = answer_without_tls(&mut stream, &native).await;
-                            tls::refuse(stream, &answer).await;
-                        }
-                        Some(Opened::Ready(stream)) => {
-                            connection::run(&native, (stream, peer.ip()), &seat, shutdown).await;
-                        }
+            let connection = async {
+                let tls = ("native", tls.as_deref());
+                match tls::open(tls, stream, |stream| stream, &handshakes, &mut shutdown.clone()).await {
+                    None => {}
+                    Some(Opened::Plain(mut stream)) => {
+                        let answer = answer_without_tls(&mut stream, &native).await;
+                        tls::refuse(stream, &answer).await;
                     }
-                } => {}
-                // Before HELLO there is no session to drain.
-                () = seat.evicted() => tracing::debug!(listener = "native", "connection without HELLO closed for a new one"),
+                    Some(Opened::Ready(stream)) => {
+                        connection::run(&native, (stream, peer.ip()), &seat, shutdown).await;
+                    }
+                }
+            };
+            // Before HELLO there is no session to drain.
+            if seat.serve(connection).await.is_none() {
+                native.metrics.connections_refused.with(["native", "idle"]).add(1);
+                tracing::debug!(listener = "native", "connection without HELLO closed for a new one");
             }
             open.add(-1);
         });
@@ -85,7 +89,7 @@ pub async fn serve(
 
 /// Serves one connection over any byte stream, such as the network of a simulation.
 pub async fn serve_stream(native: &Native, socket: Socket, peer: IpAddr, shutdown: Shutdown) {
-    if let Some(Entered { seat, .. }) = Room::new(1, 0).enter() {
+    if let Some(seat) = Room::new(1, 0).enter().await {
         connection::run(native, (socket, peer), &Arc::new(seat), shutdown).await;
     }
 }

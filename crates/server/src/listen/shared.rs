@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 
 use super::large::LargeFrames;
 use super::patience::Patience;
+use super::rule_updates::Lists;
 use super::sessions::Sessions;
-use super::telling::Lists;
 use crate::access::{Access, Gate, Writer};
 use crate::control::Control;
 use crate::decoding::Frames;

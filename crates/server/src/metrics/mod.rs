@@ -93,7 +93,7 @@ impl Default for Metrics {
             connections_refused: Family::new(
                 "tacho_connections_refused_total",
                 ["listener", "reason"],
-                "Connections refused or closed by the server, for example because of a protocol error or a timeout.",
+                "Connections refused or closed by the server. At the limit: idle (for a new one), too-many (unanswered).",
             ),
             http_requests: Family::new(
                 "tacho_http_requests_total",

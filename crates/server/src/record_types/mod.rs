@@ -58,7 +58,7 @@ struct Table {
     /// Number of changes on disk.
     written: u64,
     /// Number of definitions that were not kept because of the limits.
-    left_out: u64,
+    refused: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -146,9 +146,9 @@ impl RecordTypes {
     /// not kept because of the limits.
     pub fn list(&self) -> (Vec<Form>, u64) {
         let table = self.lock();
-        let (forms, left_out) = (table.list(), table.left_out);
+        let (forms, refused) = (table.list(), table.refused);
         drop(table);
-        (sorted(forms), left_out)
+        (sorted(forms), refused)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -168,7 +168,7 @@ impl Table {
             self.insert(key, now, now);
             self.changes += 1;
         } else {
-            self.left_out += 1;
+            self.refused += 1;
         }
     }
 

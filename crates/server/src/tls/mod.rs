@@ -18,7 +18,6 @@ use expiry::{Due, Notice};
 use refusals::{Refusal, Refusals, reason};
 use tacho_model::Clock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
@@ -27,6 +26,7 @@ pub use files::{Files, TlsError};
 use crate::metrics::Metrics;
 use crate::metrics::registry::{Counter, Family};
 use crate::shutdown::Shutdown;
+use crate::watched::Watched;
 
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Limits on the refusal of a peer without TLS: its time, and the bytes that are read from the peer.
@@ -116,13 +116,13 @@ impl Tls {
 /// and peers without TLS are counted and logged. Returns `None` after a failed handshake, and at `shutdown`.
 pub async fn open<S: Io + 'static>(
     (listener, tls): (&'static str, Option<&Tls>),
-    socket: TcpStream,
-    wrap: impl FnOnce(TcpStream) -> S,
+    socket: Watched,
+    wrap: impl FnOnce(Watched) -> S,
     failures: &Counter,
     shutdown: &mut Shutdown,
 ) -> Option<Opened> {
     let Some(tls) = tls else { return Some(Opened::Ready(Box::new(wrap(socket)))) };
-    let peer = socket.peer_addr().ok();
+    let peer = socket.peer();
     let opening = async {
         let mut first = [0; 2];
         match socket.peek(&mut first).await? {

@@ -25,7 +25,6 @@ impl Faults {
     }
 }
 
-/// The fate of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
@@ -55,7 +54,6 @@ pub fn broken() -> io::Error {
 /// Damage of synced bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Harm {
-    /// One bit is flipped.
     Bit,
     /// A sector has zeros, as if it was never written.
     Zeros,

@@ -86,7 +86,7 @@ impl File {
         }
     }
 
-    /// A power failure. Any dirty sector may be on the medium, and any length between the old and the new one.
+    /// A power failure. Any dirty sector may be on the medium, and any length between the old and the new length.
     pub fn lose_unsynced(&mut self, random: &mut Random) {
         let dirty = std::mem::take(&mut self.dirty);
         let (old, new) = (self.stable.len(), self.seen.len());
@@ -104,7 +104,7 @@ impl File {
                 self.stable.resize(length, 0);
                 dirty.iter().for_each(|sector| self.keep(*sector));
             }
-            // Any sectors. Missing ones have their old bytes, or zeros.
+            // Any sectors. Missing sectors have their old bytes, or zeros.
             3 => {
                 self.stable.resize(new, 0);
                 dirty.iter().filter(|_| random.one_in(2)).for_each(|sector| self.keep(*sector));
@@ -143,7 +143,6 @@ impl File {
         if harm == Harm::Bit { at } else { from as u64 }
     }
 
-    /// Reads bytes of the file from position `at` on, as many as `bytes` holds.
     pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
         let end = at as usize + bytes.len();
         let found = self.seen.get(at as usize..end).ok_or(io::ErrorKind::UnexpectedEof)?;

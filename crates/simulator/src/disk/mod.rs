@@ -1,4 +1,4 @@
-//! A disk that forgets: a file system in memory with faults and power failures, all determined by a seed.
+//! A simulated disk: a file system in memory with faults and power failures, all determined by a seed.
 //!
 //! Each file has the bytes that programs see and the bytes that would survive a power failure (`file.rs`). Each directory
 //! has the names that programs see and the names that would survive (`names.rs`). `fault.rs` decides which operations fail.
@@ -49,8 +49,8 @@ struct State {
     trace: bool,
 }
 
-/// Limit on the operations of one seed, including reads. It ends a seed with a task that never rests: the paused clock then
-/// stands still, so the limit on time is never reached.
+/// Limit on the operations of one seed, including reads. The limit ends a seed with a task that never rests. The paused clock
+/// does not advance then, so the limit on time is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
 /// The failure of every change of the disk after the machine has stopped.
@@ -85,17 +85,15 @@ impl SimulatedDisk {
         self.state().faults = faults;
     }
 
-    /// Limits the bytes of all files.
     pub fn set_capacity(&self, bytes: u64) {
         self.state().capacity = bytes;
     }
 
-    /// Bytes of all files.
     pub fn used(&self) -> u64 {
         self.state().used()
     }
 
-    /// Stops the machine during the operation after this many others. This operation may take effect in part.
+    /// Stops the machine during an operation, after this many other operations. The operation may take effect in part.
     pub fn stop_after(&self, operations: Option<u64>) {
         self.state().operations_left = operations;
     }
@@ -110,7 +108,6 @@ impl SimulatedDisk {
         state.operations + state.reads > OPERATIONS_MAX
     }
 
-    /// Waits until the machine stops.
     pub async fn stop(&self) {
         let mut stopped = self.state().stopped.subscribe();
         let _ = stopped.wait_for(|stopped| *stopped).await;
@@ -286,7 +283,6 @@ impl State {
         }
     }
 
-    /// Syncs a file by its id.
     fn sync(&mut self, id: u64, path: &Path) -> io::Result<()> {
         let outcome = self.begin("sync", path);
         let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };

@@ -7,7 +7,6 @@ use tacho_model::{Families, Kind, SeriesId, TimeRange};
 
 use super::finding::{Finding, FindingKind, Loss, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
 use super::known::{Known, highest, misnamed};
-use super::salvage::is_derived;
 use crate::driver::{Damaged, Row, Table};
 use crate::group::row::{decode_series, series_key};
 use crate::keys::{
@@ -299,4 +298,12 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Whether [`Salvage::rows`](super::Salvage::rows) writes the row again, so that the row must not be copied.
+pub fn is_derived(row: &Row) -> bool {
+    let is_fact = row.table == Table::Meta && row.partition == STORE;
+    // Facts that only newer versions have are copied.
+    let derived = [IDENTITY, FLUSHED, STORED, SEQUENCE, JOURNALS, CLOCK];
+    is_fact && derived.contains(&&*row.clustering)
 }

@@ -3,10 +3,11 @@
 use std::sync::PoisonError;
 
 use tacho_chunk::{Checked, Chunk, Header};
-use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
+use tacho_model::{Kind, SeriesId, TimeRange};
 
 use super::checker::{Checker, Depth, Nameless, Unrecorded, Verdict, chain};
 use super::finding::{Finding, FindingKind, Lost, Place};
+use crate::damage::time;
 use crate::driver::{Damaged, Row, Scanned};
 use crate::group::row::{Split, remains, replacement_bytes, split_value};
 use crate::keys::{ChunkKey, Span, chunk_place};
@@ -328,8 +329,4 @@ fn with_chunk(row: &Row, chunk: &[u8], new: &[u8]) -> Row {
 /// The row with the same records, new filters and a new summary. `bytes` is the chunk of the row.
 fn with_new_front(row: &Row, bytes: &[u8], chunk: &Chunk<'_>) -> Option<Row> {
     chunk.with_new_front().ok().map(|new| with_chunk(row, bytes, &new))
-}
-
-pub fn time(at: Timestamp) -> String {
-    jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| format!("{at} ns"), |at| at.to_string())
 }

@@ -15,14 +15,14 @@ mod journals;
 mod known;
 mod salvage;
 
-pub use checker::{Checker, Depth, Verdict};
-pub use chunks::time;
+pub use checker::{Checker, Depth, Verdict, is_derived};
 pub use finding::{
     FINDINGS_MAX, Finding, FindingKind, Findings, Loss, Lost, LostTotals, Place, PlacedRow, SERIES_NAMED_MAX,
     Severity,
 };
 pub use journals::{JournalChecked, Journals};
 pub use known::Known;
-pub use salvage::{Salvage, is_derived};
+pub use salvage::Salvage;
 
+pub use crate::damage::time;
 pub use crate::evidence::Gap;

@@ -18,13 +18,10 @@ use crate::group::row::series_row;
 use crate::index::Index;
 use crate::journal::format::{Header, Older};
 use crate::journal::{Encoder, Failure, Writer};
-use crate::keys::{
-    CLOCK, FLUSHED, IDENTITY, JOURNALS, Journals as JournalList, SEQUENCE, STORE, STORED, clock_row,
-    flushed_row, identity_row, sequence_row, stored_row,
-};
+use crate::keys::{Journals as JournalList, clock_row, flushed_row, identity_row, sequence_row, stored_row};
 use crate::kinds::of_kind_mut;
 use crate::memtable::OpenSeries;
-use crate::recover::draw_id;
+use crate::options::draw_id;
 use crate::stats::Stored;
 use crate::{Error, Result};
 
@@ -87,14 +84,6 @@ impl Salvage {
         rows.extend(known.facts.clock.map(clock_row));
         rows
     }
-}
-
-/// Whether [`Salvage::rows`] writes the row again, so that the row must not be copied.
-pub fn is_derived(row: &Row) -> bool {
-    let is_fact = row.table == Table::Meta && row.partition == STORE;
-    // Facts that only newer versions have are copied.
-    let derived = [IDENTITY, FLUSHED, STORED, SEQUENCE, JOURNALS, CLOCK];
-    is_fact && derived.contains(&&*row.clustering)
 }
 
 struct Copy<'a> {

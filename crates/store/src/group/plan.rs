@@ -6,7 +6,7 @@
 //!     all other sets                       decoded, then merged (`piece.rs`)
 //! ```
 //!
-//! This folder and `upkeep/` use each other. A plan leaves out samples that a `Mask` of `upkeep/tombstones.rs` covers.
+//! This folder and `upkeep/` use each other. A plan excludes samples that a `Mask` of `upkeep/tombstones.rs` covers.
 //! Merges use the rows and the resent samples of this folder (`row.rs`, `resent.rs`).
 
 use std::sync::Arc;

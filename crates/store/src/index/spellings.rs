@@ -18,7 +18,7 @@ use tacho_model::{FindSeries, KnownSeries, SeriesId, Spelling, SpellingKeys};
 
 use super::numbers::SeriesNumber;
 use crate::guarded::Guarded;
-use crate::recover::draw_id;
+use crate::options::draw_id;
 use crate::size::in_memory;
 
 /// Number of spellings that are looked up or added under one lock. The lock is held for about 0.2 ms.

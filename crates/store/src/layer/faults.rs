@@ -14,10 +14,9 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::driver::{
-    Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, Row, RowStream, Scan, Scanned, Table,
-    Verified,
+    Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, PinnedFile, Row, RowStream, Scan, Scanned,
+    Table, Verified,
 };
-use crate::pin::PinnedFile;
 use crate::{Error, ErrorKind, Result};
 use tacho_model::Random;
 

@@ -12,10 +12,9 @@ use futures_util::StreamExt;
 
 use crate::Result;
 use crate::driver::{
-    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, Row, RowStream, Scan, Scanned, Table,
-    Verified,
+    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, PinnedFile, Row, RowStream, Scan,
+    Scanned, Table, Verified,
 };
-use crate::pin::PinnedFile;
 
 /// Number of latency buckets. Their bounds double from 2^10 ns (about 1 us). The last bucket holds all calls above 2^35
 /// ns (34 s).

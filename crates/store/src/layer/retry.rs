@@ -13,10 +13,9 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::driver::{
-    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
-    Scanned, Table, Verified,
+    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, PinnedFile, Row,
+    RowStream, Scan, Scanned, Table, Verified,
 };
-use crate::pin::PinnedFile;
 use crate::{Error, Result};
 use tacho_model::Random;
 

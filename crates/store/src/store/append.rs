@@ -1,6 +1,6 @@
 //! How do callers append a batch? With the labels of all its series, or with the numbers of series that the store knows.
 //!
-//! Path of one record. Before: `server/src/access/writer.rs` has its batch. Here: `intake.rs` checks it. After: `keep.rs`
+//! Path of one record. Before: `server/src/access/writer.rs` has its batch. Here: `intake.rs` checks it. After: `submit.rs`
 //! passes it to the journal.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl Store {
     /// limits refuse all records of a series. The limit on chunks refuses only records that are far from the
     /// present time. The answer counts the refused series and names the first ones. On an error, no part of
     /// the batch is stored. Exception: a batch without origin that takes more than a quarter of the memory
-    /// budget is stored in parts (`store/keep.rs`). Pass an `Arc` to keep a copy for a repetition. An empty
+    /// budget is stored in parts (`store/submit.rs`). Pass an `Arc` to keep a copy for a repetition. An empty
     /// batch with an origin marks its frames as accepted.
     ///
     /// Frames of one session may arrive in any order. A frame with a number below the highest one is stored if the number

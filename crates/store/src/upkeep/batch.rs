@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::forget::forget;
 use super::fresh::Tail;
-use super::look::{Job, Seen, look};
+use super::job::{Job, Seen, look};
 use super::replace::{replace, report};
 use super::replacement::RowReplacement;
 use super::report::MergeReport;

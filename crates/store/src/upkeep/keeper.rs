@@ -15,7 +15,7 @@ use super::Upkeep;
 use super::batch::{JobResults, batch, give_back, run_jobs};
 use super::choice::Mode;
 use super::fresh::Tail;
-use super::look::Job;
+use super::job::Job;
 use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, report};

@@ -5,7 +5,7 @@
 //!        \______________________  _______________________/
 //!                               \/
 //!   keeper.rs       the task: runs batches of jobs (batch.rs) at a limited pace (pace.rs)
-//!   look.rs         reads one window of one partition (window.rs), decides and merges
+//!   job.rs          reads one window of one partition (window.rs), decides and merges
 //!   choice.rs       which rows to merge, as plain data, from facts.rs; joints.rs  clean boundaries between rows
 //!   merge/          encodes the new chunks; lives.rs  which series are known not to be counters
 //!   replacement.rs  the new rows, and which ones they replace; sequence.rs  their numbers
@@ -29,10 +29,10 @@ mod delete;
 mod facts;
 mod forget;
 mod fresh;
+mod job;
 mod joints;
 mod keeper;
 mod lives;
-mod look;
 mod masks;
 mod merge;
 mod orders;

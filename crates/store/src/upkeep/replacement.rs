@@ -97,8 +97,8 @@ impl<'a> RowBuilder<'a> {
     fn name(&self, made: Made, replacement: &Replacement) -> Row {
         let Made { span, start, overhang, generation, rest_of, chunk, .. } = made;
         let (number, replacement) = match rest_of {
-            // The merge ended inside a source row. This row, the rest, has the later records of the source row, and its prefix
-            // names only the source row. So the prefix shows that the merge ended here, and not that a chunk was full.
+            // The merge ended inside a source row. The new row has the later records of the source row, and its prefix names
+            // only the start of the source row. This distinguishes it from a row that begins because a chunk was full.
             Some(key) => {
                 let starts = TimeRange::new(key.start, key.start);
                 // Entries with the same time are in the order of their row numbers, so a rest keeps the number of its

@@ -10,7 +10,7 @@ use super::Upkeep;
 use super::batch::{JobResults, batch};
 use super::choice::Mode;
 use super::forget::holds_rows;
-use super::look::Job;
+use super::job::Job;
 use super::merge::Treatment;
 use super::pace::Pace;
 use super::replace::{delete_with_retries, wait_for_readers};

@@ -38,7 +38,6 @@ impl Bench {
         self.try_open().await.unwrap()
     }
 
-    /// Paths of the existing journal files.
     pub fn journals(&self) -> Vec<std::path::PathBuf> {
         let files = std::fs::read_dir(self.directory.path()).unwrap().map(|f| f.unwrap().path());
         let mut files: Vec<_> = files.filter(|f| f.extension().is_some_and(|e| e == "journal")).collect();

@@ -1,9 +1,9 @@
 //! From which positions can a column be read? From each mark, which stores the state of the decoder. There is one mark
 //! every [`STRIDE`] tokens.
 //!
-//! With a sample every ten seconds, a full chunk covers almost a day, but most queries cover an hour. Without marks, all values
-//! before the hour would have to be decoded. A mark takes about 10 bytes. A column of 8,192 numbers has three marks, about one
-//! percent of its size.
+//! A full chunk with a sample every ten seconds covers almost a day, but most queries cover an hour. Without marks, all values
+//! before that hour must be decoded. A mark takes about 10 bytes. A column of 8,192 numbers has three marks, about one percent of
+//! its size.
 
 use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};
@@ -21,8 +21,8 @@ pub(super) const STRIDE: usize = 2_048;
 pub(super) struct Mark {
     /// Index of the token.
     pub(super) token: usize,
-    /// The numbers with which summation starts ([`super::firsts`]). For order 0 there are none. For order 1 it is the number at
-    /// this position; for order 2 also the difference between this number and the next one.
+    /// The numbers with which summation starts ([`super::firsts`]): none for order 0, the number at this position for order 1,
+    /// and also its difference to the next number for order 2.
     pub(super) firsts: Vec<u64>,
     pub(super) states: [usize; LANES],
     /// Position in the stream of tokens, which starts with the states.
@@ -32,7 +32,8 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Moves the position and the numbers behind the tokens with these differences. The caller moves the states.
+    /// Moves `token` and `firsts` past the tokens with these differences. The caller moves the states and the positions in the
+    /// streams.
     pub(super) fn pass(&mut self, steps: &[u64]) {
         self.token += steps.len();
         match self.firsts.as_mut_slice() {

@@ -1,10 +1,10 @@
 //! Codec for numbers with small or repetitive differences. With entropy coding, a frequent difference takes a fraction of
 //! a byte.
 //!
-//! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`),
-//! and tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on all of
-//! them in parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens. Marks take
-//! 30 of these bytes (`marks.rs`). With marks, a query for one hour does not decode all values before it.
+//! Tabled asymmetric numeral systems (Duda, "Asymmetric numeral systems", 2013). Differences become tokens (`tokens.rs`), and
+//! tokens become states of a machine (`table.rs`). Four states are interleaved, so that the processor works on them in
+//! parallel. A column of 8,192 numbers takes about 50 bytes more than the entropy of its tokens, 30 of them for marks
+//! (`marks.rs`).
 
 mod marks;
 mod table;
@@ -25,7 +25,7 @@ use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
 pub(super) struct Ans;
 
-/// Minimum number of values. Below it, a table takes more than it saves.
+/// Minimum number of values. For fewer values, a table takes more bytes than the codec saves.
 const COUNT_MIN: usize = 32;
 /// Number of bits that one read provides, at any bit offset.
 const WORD_BITS: u32 = 57;
@@ -34,12 +34,13 @@ pub(super) const ORDER_MAX: u8 = 2;
 /// Minimum size of a column with marks, bytes. In a smaller column, marks would take more than one thirtieth of the
 /// size.
 const MARKED_BYTES_MIN: usize = 1_024;
-/// Tokens before a part that are decoded at once; a multiple of [`LANES`]. Their differences stay in the L1 cache.
+/// Tokens before the requested part are decoded in groups of this size, a multiple of [`LANES`]. The differences of a group stay
+/// in the L1 cache.
 const SKIPPED_AT_ONCE: usize = 256;
 /// Flag that is added to the order if the column has marks.
 const MARKED: u8 = 4;
 
-/// The first number of each order below `order`. Summation starts with these numbers.
+/// The numbers with which summation starts: for order 1 the first word, for order 2 also the first difference.
 fn firsts(words: &[u64], order: u8) -> Option<Vec<u64>> {
     match (order, words) {
         (0, _) => Some(vec![]),
@@ -59,8 +60,8 @@ fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
     }
 }
 
-/// Replaces differences by their sums in place, once per element of `firsts`. At the front of the slice, there is a free
-/// element for each element of `firsts`.
+/// Replaces differences by their sums in place, once per element of `firsts`. The slice starts with as many free elements as
+/// `firsts` has.
 fn add_up(words: &mut [u64], firsts: &[u64]) {
     for (order, first) in firsts.iter().enumerate().rev() {
         let mut sum = *first;
@@ -75,7 +76,6 @@ fn add_up(words: &mut [u64], firsts: &[u64]) {
     }
 }
 
-/// Differences as tokens, with their extra bits.
 struct Tokens {
     tokens: Vec<u8>,
     counts: [u32; TOKENS],
@@ -84,7 +84,6 @@ struct Tokens {
     more_bits: Vec<usize>,
 }
 
-/// Output of [`Tokens::run`].
 struct Stream {
     bytes: Vec<u8>,
     /// The states and the bit position before each token that has a mark.
@@ -126,8 +125,8 @@ impl Tokens {
         for (state, token) in states.iter_mut().zip(rest) {
             leaving.push(encoder.step(state, *token));
         }
-        // From here on, `leaving` goes from the last token to the first. The rest could be encoded forwards, because each of its
-        // tokens has its own state.
+        // From here on, `leaving` goes from the last token to the first. The tokens of the rest have different states, so the
+        // loop above can encode them in any order.
         leaving.reverse();
         let mut marks = Vec::with_capacity(marks::count(self.tokens.len()));
         let decoder_states = |states: [u32; LANES]| states.map(|state| (state - encoder.start()) as usize);
@@ -194,7 +193,6 @@ impl Parameters {
         Ok(Self { firsts, marked, centre, frequencies: Frequencies::take(reader)? })
     }
 
-    /// Whether tokens have extra bits.
     fn has_more(&self) -> bool {
         self.frequencies.highest() >= LITERALS
     }
@@ -212,7 +210,7 @@ struct Opened<'a> {
     /// Most extra bits of a token; 0 if there are none.
     widest: u32,
     mark: Mark,
-    /// The bits behind tokens, and the bytes after them. So a read near their end is as fast as any other.
+    /// The extra bits of tokens, followed by the rest of the column, so that a read near their end is not slower.
     more: &'a [u8],
     more_bytes: usize,
     bytes: &'a [u8],
@@ -267,7 +265,7 @@ impl<'a> Opened<'a> {
         Ok(words)
     }
 
-    /// Moves the mark over at most `tokens` tokens. The next token stays one of the first state.
+    /// Moves the mark over at most `tokens` tokens, a multiple of [`LANES`], so that the next token belongs to the first state.
     fn skip(&mut self, decoder: &Decoder, tokens: usize) {
         let mut steps = [0; SKIPPED_AT_ONCE];
         let mut left = tokens - tokens % LANES;
@@ -360,7 +358,7 @@ fn first_states(bytes: &[u8], log: u32) -> [usize; LANES] {
     })
 }
 
-/// Checks that a stream of `bits` bits has this number of bytes.
+/// Checks that `bytes` is the length of a stream of `bits` bits.
 fn check_end(bytes: usize, bits: usize) -> Result<(), Error> {
     let wanted = bits.div_ceil(8);
     match bytes {

@@ -12,12 +12,11 @@ use crate::bytes::Reader;
 /// fit into one read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
-/// A table of this size is enlarged only for rare tokens.
+/// The logarithm exceeds this only if rare tokens need a larger table.
 const LOG_ENOUGH: u32 = 9;
 /// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This excess costs other tokens
 /// 0.006 bits each.
 const EXCESS_LOG: u32 = 8;
-/// Number of states of the largest table.
 const STATES_MAX: usize = 1 << LOG_MAX;
 
 /// Frequency of each token, out of `2^log`.
@@ -45,8 +44,8 @@ impl Frequencies {
         Some(Self { log, of })
     }
 
-    /// Writes the tokens in order until all states are assigned. For each token, writes one bit that states whether it
-    /// occurs. If it occurs, writes its frequency minus one, in as many bits as the remaining states require.
+    /// Writes the tokens in order until all states are assigned: one bit that states whether the token occurs, and if so its
+    /// frequency minus one, in as many bits as the remaining states require.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let mut writer = BitWriter::new(out);
         let mut left = 1u64 << self.log;
@@ -110,7 +109,7 @@ impl Frequencies {
         }
         let size = 1usize << self.log;
         let step = (size >> 1) + (size >> 3) + 3;
-        // Positions are computed as products and not as sums, so that they do not depend on each other.
+        // Products instead of sums, so that the positions do not depend on each other.
         for (number, token) in sorted.iter().take(size).enumerate() {
             if let Some(state) = states.get_mut((number * step) & (size - 1) & (STATES_MAX - 1)) {
                 *state = *token;
@@ -120,8 +119,8 @@ impl Frequencies {
     }
 }
 
-/// Chooses the table size. Each state takes time to build before the first number is decoded, and few states are enough
-/// for most columns. But in a small table, a rare token gets more states than its share, at the cost of the other tokens.
+/// Chooses the table size. Each state takes time to build, and few states are enough for most columns. But in a small table, a
+/// rare token gets more states than its share, at the cost of the other tokens.
 fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
     let occurring = || counts.iter().filter(|count| **count > 0).map(|count| *count as usize);
     let least = width_of(occurring().count() as u64) + 1;
@@ -132,11 +131,9 @@ fn log_of(counts: &[u32; TOKENS], total: usize) -> u32 {
         .unwrap_or(most)
 }
 
-/// One state of the decoder.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// For the tokens that are literals (`tokens.rs`): what to add to the centre of the column's plan to get the difference.
-    /// Unused for other tokens.
+    /// The difference of a literal (`tokens.rs`), minus the centre of the column's plan. Unused for other tokens.
     pub(super) step: i32,
     /// The next state before `bits` bits of the stream are added.
     base: u16,
@@ -169,8 +166,7 @@ impl Decoder {
         Self { entries: entries.into() }
     }
 
-    /// Returns the entry of `state`, and changes `state` by the next bits of `stream`. Also returns the number of these
-    /// bits.
+    /// The entry of `state` and its number of bits. Changes `state` by that many bits of `stream`.
     #[inline]
     pub(super) fn step(&self, state: &mut usize, stream: u64) -> (Entry, u32) {
         let entry = self.entries.get(*state & (self.entries.len() - 1)).copied().unwrap_or_default();
@@ -191,7 +187,8 @@ struct Symbol {
     places: i32,
 }
 
-/// The bits that a step emits, at most [`LOG_MAX`], stored above four bits with their number.
+/// The bits that a step emits, at most [`LOG_MAX`]. The low four bits of the field are their number, the bits above are the
+/// emitted bits.
 #[derive(Clone, Copy)]
 pub(super) struct Leaving(u16);
 
@@ -208,7 +205,7 @@ impl Leaving {
 pub(super) struct Encoder {
     log: u32,
     symbols: [Symbol; TOKENS],
-    /// Next states: those of the first token in rising order, then those of the second token, and so on.
+    /// The states of all tokens, ordered by token and then by number.
     states: Vec<u16>,
 }
 

@@ -1,7 +1,7 @@
 //! Which differences share a token? Each difference becomes a token of a small alphabet, with extra bits.
 //!
-//! Zigzag numbers below [`LITERALS`] are tokens themselves. Larger numbers between two powers of two share four tokens.
-//! The bits below the top three are stored without entropy coding.
+//! Zigzag numbers below [`LITERALS`] are tokens themselves. The larger numbers from one power of two to the next share four
+//! tokens, which state the top three bits. The bits below are stored without entropy coding.
 
 use crate::bytes::{unzigzag, zigzag};
 
@@ -76,7 +76,7 @@ pub(in crate::codec) fn plan<'a>(runs: impl Iterator<Item = &'a [u64]> + Clone, 
     best
 }
 
-/// Appends the differences of an order within a run.
+/// Appends the differences of the given order within a run.
 fn differences(run: &[u64], order: u8, out: &mut Vec<i64>) {
     let at = |i: usize| run.get(i).copied().unwrap_or(0);
     let step = |i: usize| match order {

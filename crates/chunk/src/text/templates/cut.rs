@@ -1,9 +1,9 @@
-//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). In texts that get no template with this cut,
-//! almost all words ([`words`]).
+//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). If a text gets no template with this cut, almost all
+//! words count as varying ([`words`]).
 
 use std::ops::Range;
 
-/// Limit on the slots of one text. A text with more slots is a document and not a log line.
+/// Limit on the slots of one text. A text with more slots is not a log line.
 const SLOTS_MAX: usize = 256;
 /// Minimum length of an id made of digits and letters a-f. A shorter word may be a number with its unit.
 const HEX_BYTES_MIN: usize = 7;
@@ -71,7 +71,7 @@ fn is_time(word: &[u8]) -> bool {
     word.len() >= TIME_BYTES_MIN && word.iter().all(|byte| byte.is_ascii_digit() || b":-.,".contains(byte))
 }
 
-/// Adds each run of digits.
+/// Adds a slot for each run of digits in a word that starts at `at`.
 fn digits(word: &[u8], mut at: usize, slots: &mut Vec<Range<usize>>) {
     for run in word.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
         if run.first().is_some_and(u8::is_ascii_digit) {

@@ -1,8 +1,8 @@
 //! Codec for texts with the same words around varying numbers and ids, such as log lines. The words are stored once, as a
 //! template. The places of the numbers and ids in a template are its slots; each slot has its own column.
 //!
-//! [`cut`] finds the slots of a text. [`slot`] encodes the texts of one slot. Texts without a template are stored next to
-//! the templates, so that all of them are compressed together.
+//! [`cut`] finds the slots of a text. [`slot`] encodes the texts of one slot. Texts without a template are compressed together
+//! with the templates.
 
 mod cut;
 mod slot;
@@ -89,13 +89,13 @@ impl Codec for Templates {
         let mut used = templates.saturating_add(rows.first().copied().unwrap_or(0));
         let (mut read, mut values) = (Vec::with_capacity(templates), 0usize);
         for (number, rows) in rows.into_iter().skip(1).enumerate() {
-            let missing = Error::limit("strings of templates", strings, templates);
+            let missing = Error::value("number of strings of the templates", strings as u64);
             let template = Template::new(table.get(number).ok_or(missing)?, rows, &mut values)?;
             read.push(template.read(&mut reader, rows, &mut used, depth)?);
         }
         reader.end("templates")?;
         if used != strings {
-            return Err(Error::limit("strings of templates", strings, used));
+            return Err(Error::value("number of strings of the templates", strings as u64));
         }
         unfold(&numbers, &mut read, &table)
     }
@@ -104,12 +104,11 @@ impl Codec for Templates {
 /// Strings that differ only in their slots.
 struct Group {
     rows: Vec<usize>,
-    /// Slots of all rows, one row after the other.
+    /// Slots of all rows, row by row.
     slots: Vec<Range<usize>>,
 }
 
-/// Groups the strings without a template. Adds the groups that are large enough for a template, and sets the template
-/// numbers of their strings.
+/// Groups the strings without a template. Adds the groups that are large enough, and sets the template numbers of their strings.
 fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: &mut [u64]) {
     let mut new = group(strings, numbers, cut);
     new.retain(|group| group.rows.len() >= ROWS_MIN);
@@ -129,8 +128,7 @@ fn add_groups(strings: Strings<'_>, cut: Cut, groups: &mut Vec<Group>, numbers: 
     }
 }
 
-/// Groups the strings without a template that differ only in their slots. Returns no groups if the saving would be
-/// small.
+/// Groups the strings without a template that differ only in their slots. Returns no groups if the saving would be small.
 fn group(strings: Strings<'_>, numbers: &[u64], cut: Cut) -> Vec<Group> {
     let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
     let (mut groups, mut slots, mut key) = (Vec::<Group>::new(), vec![], vec![]);

@@ -24,7 +24,8 @@ const WORD_DIGITS: usize = 16;
 /// Minimum average number of occurrences per word. Below it, a dictionary saves no space.
 const PLACES_MIN: usize = 4;
 
-/// The texts of a slot. Words and dictionaries are in the table of strings, starting at an index.
+/// The texts of a slot. `Padded` and `Hex` begin with the number of digits. `Words` and `Dictionary` begin with the index of
+/// their first string in the table of strings.
 pub(super) enum Slot {
     Decimal(Vec<u64>),
     Padded(usize, Vec<u64>),

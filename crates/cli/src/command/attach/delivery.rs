@@ -14,9 +14,9 @@ use crate::failure::Failure;
 /// Limit on the bytes of the jar's path. This path and the path of the settings must fit into an argument of 1,024 bytes.
 const PATH_BYTES_MAX: usize = 800;
 
-/// Returns the path of the agent in the mount namespace of the process. If the process cannot read the original file, or its
-/// path is too long or one that a JVM cannot parse, copies the file into the /tmp of the process and returns the path of the
-/// copy. The copy is not removed, because the program reads classes from it while it runs.
+/// Returns the path of the agent in the mount namespace of the process. Copies the jar into the /tmp of the process if the
+/// process cannot read the original, or if the path of the original is not [`plain`]. The copy remains, because the process reads
+/// classes from the copy as long as it runs.
 pub(super) fn jar(jar: &Path, process: &Process) -> Result<String, Failure> {
     if let Some(path) = plain(jar).filter(|_| is_seen(jar, process) && may_read(jar, process)) {
         return Ok(path.to_owned());
@@ -45,8 +45,7 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A settings file in the /tmp of a process. The file is removed when this value is dropped, because the
-/// agent has read it by then.
+/// A settings file in the /tmp of a process. Dropping this value removes the file, which the agent has read by then.
 pub(super) struct SettingsFile {
     path: PathBuf,
     seen: String,
@@ -61,7 +60,7 @@ impl SettingsFile {
 
 impl Drop for SettingsFile {
     fn drop(&mut self) {
-        // If the file cannot be removed, it is harmless, because the next file has another name.
+        // A remaining file is harmless, because the next file has another name.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -74,8 +73,8 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
-        // If the owner cannot be changed, the file still belongs to the user of this process. That is enough if the
-        // other process runs as the same user, because the group has no access in any case.
+        // If both processes have the same user, a failure is ignored: the file already belongs to this user. The mode of the
+        // file, 0600, gives its group no access.
         Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };
@@ -91,13 +90,13 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 /// is complete.
 fn write_copy(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let aside = path.with_extension(format!("{}.new", std::process::id()));
-    // Permissions are set explicitly, so that they do not depend on the umask.
+    // `set_permissions` ignores the umask.
     write(&aside, bytes, |file| file.set_permissions(Permissions::from_mode(0o644)))?;
     or_remove(&aside, fs::rename(&aside, path))
 }
 
-/// Creates a file that only the user of this process may read. `give` then permits others to read it. If a step after the
-/// creation fails, the file is removed.
+/// Creates a file that only the user of this process may read. `give` then permits others to read it. If a later step fails, the
+/// file is removed.
 fn write(path: &Path, bytes: &[u8], give: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     or_remove(path, give(&file).and_then(|()| file.write_all(bytes)))
@@ -110,8 +109,8 @@ fn or_remove(path: &Path, ended: io::Result<()>) -> io::Result<()> {
     ended
 }
 
-/// The path, if it is short enough and every JVM can parse it. A JVM ends the path of a jar at `=`, and the encoding of non-ASCII
-/// letters depends on the locale of the JVM.
+/// The path, if it is short enough and every JVM can parse it. For a JVM, the path of a jar ends at `=`, and the encoding of
+/// non-ASCII letters depends on its locale.
 fn plain(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| text.is_ascii() && !text.contains('=') && text.len() <= PATH_BYTES_MAX)
 }

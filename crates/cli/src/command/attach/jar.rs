@@ -6,10 +6,10 @@ use crate::failure::Failure;
 
 const NAME: &str = "tachograph-agent.jar";
 const BUILT: &str = "agent/java/target/tachograph-agent.jar";
-/// The name of a zip entry that only the jar of the agent has.
+/// A zip entry that only the jar of the agent has.
 const ENTRY_POINT: &[u8] = b"io/tachograph/agent/Premain.class";
 
-/// The given jar, or the first one found in the usual places.
+/// The jar `named`, or else the first jar in [`places`].
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let jar = match named {
         Some(named) if named.is_file() => named.to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if !bytes.windows(ENTRY_POINT.len()).any(|window| window == ENTRY_POINT) {
         return Err(Failure::usage(format!("{} is not the Java agent", jar.display())).hint(BUILD));
     }
-    // Links are resolved, because the program reads the jar at this path as long as it runs, and a link may be changed.
+    // The observed program reads the jar as long as it runs. A link in the path could lead to another file by then.
     jar.canonicalize().map_err(cannot_read)
 }
 
@@ -40,7 +40,7 @@ const BUILD: &str = "`make build` leaves it in agent/java/target; name it with -
 fn places(binary: Option<&Path>) -> Vec<PathBuf> {
     let folder = binary.and_then(Path::parent);
     let beside = folder.map(|folder| folder.join(NAME));
-    // The binary of a build is target/release/tacho in the checkout.
+    // A build writes the binary to target/release/tacho in the checkout.
     let checkout = folder.and_then(|folder| Some(folder.parent()?.parent()?.join(BUILT)));
     beside.into_iter().chain(checkout).chain([BUILT.into()]).collect()
 }

@@ -17,7 +17,7 @@ use crate::terminal::table::{Align, Table};
 use delivery::SettingsFile;
 pub(super) use settings::variables as agent_variables;
 
-/// The environment variable with the path of the agent. It is used if `--jar` is not given.
+/// Environment variable with the path of the agent, if `--jar` is not given.
 pub(super) const JAR_VARIABLE: &str = "TACHO_AGENT_JAR";
 
 /// Time limit for the start of the agent's thread after the JVM has reported the agent as loaded.
@@ -41,7 +41,7 @@ pub struct Attach {
     /// Process of a running Java program
     #[arg(value_name = "PID")]
     pid: Option<u32>,
-    /// Settings of the agent; they override those of the file
+    /// Settings of the agent; they override the settings in the file of --config
     #[arg(value_name = "KEY=VALUE", value_parser = settings::pair)]
     settings: Vec<(String, String)>,
     /// File with settings of the agent
@@ -72,7 +72,7 @@ impl Attach {
 
     fn attach(&self, pid: u32) -> Result<(), Failure> {
         let settings = settings::gather(self.config.as_deref(), &self.settings)?;
-        // A wrong `--jar` is reported before any fault of the process. The default places are searched only if the agent can be
+        // A wrong `--jar` is reported before a fault of the process. The default places are searched only if the agent can be
         // loaded.
         let given = self.jar.as_deref().map(|path| jar::find(Some(path))).transpose()?;
         let process = Process::find(pid).ok_or(Fault::NoProcess { pid }).map_err(failure)?;
@@ -144,7 +144,6 @@ fn failure(fault: Fault) -> Failure {
     }
 }
 
-/// Describes whether the agent can be loaded into the JVM.
 fn state(jvm: &Jvm) -> &'static str {
     jvm.obstacle().map_or("can be attached to", |fault| fault.brief())
 }

@@ -14,7 +14,6 @@ use crate::failure::Failure;
 /// The definition of the settings of all agents. Tables in the code of the agents are generated from it.
 const AGENT_SETTINGS: &str = include_str!("../../../../../agent/settings.toml");
 const SERVER: &str = "server";
-/// The settings that name files of TLS.
 const FILES: [&str; 3] = ["tls_ca", "tls_client_cert", "tls_client_key"];
 const TOKEN: &str = "token";
 const TOKEN_FILE: &str = "token_file";
@@ -22,7 +21,6 @@ const TOKEN_FILE: &str = "token_file";
 /// The values of settings as text, by key.
 pub(super) type Settings = BTreeMap<String, String>;
 
-/// Parses `KEY=VALUE` of the command line.
 pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("give KEY=VALUE, for example service=shop")?;
     check(key)?;
@@ -55,7 +53,7 @@ struct AgentSetting {
 }
 
 fn all() -> AgentSettings {
-    toml::from_str(AGENT_SETTINGS).expect("`cargo xtask tidy` has parsed it")
+    toml::from_str(AGENT_SETTINGS).expect("`cargo xtask tidy` has parsed agent/settings.toml")
 }
 
 /// The environment variables of all agents.
@@ -86,15 +84,14 @@ pub(super) fn gather(file: Option<&Path>, given: &[(String, String)]) -> Result<
     Ok(settings)
 }
 
-/// Parses the settings in a TOML text.
 fn parse(text: &str) -> Result<Settings, String> {
     // The agent ignores a byte order mark, too.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let table: toml::Table = toml::from_str(text).map_err(|error| cause(text, &error))?;
     let pair = |(key, value): (String, toml::Value)| {
         check(&key)?;
-        // A list must not be converted to a text, because the text would not name a file. An empty list would become an empty
-        // text, which means that the setting is not given, for example that TLS is not used.
+        // `plain` would convert a list to a text that names no file. An empty list would become an empty text, which counts as
+        // unset: the agent would not use TLS.
         if (FILES.contains(&key.as_str()) || key == TOKEN_FILE) && !value.is_str() {
             return Err(format!("{key}: expected a string, the path of a file"));
         }
@@ -108,7 +105,7 @@ fn parse(text: &str) -> Result<Settings, String> {
     table.into_iter().map(pair).collect()
 }
 
-/// The place and the reason of a fault. The line is not shown if it may contain a token.
+/// The place and the reason of an error. The line is not shown if it may contain a token.
 fn cause(text: &str, error: &toml::de::Error) -> String {
     let span = error.span();
     let end = span.as_ref().map_or(0, |span| span.end);
@@ -133,7 +130,7 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// Formats the settings file for the agent. Empty if there are no settings.
+/// The settings file for the agent. Empty if there are no settings.
 pub(super) fn to_toml(settings: &Settings) -> String {
     settings.iter().map(|(key, value)| format!("{key} = {}\n", quoted(value))).collect()
 }
@@ -151,13 +148,11 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The environment variable that overrides a setting.
 fn variable(key: &str) -> String {
     format!("TACHO_{}", key.to_ascii_uppercase())
 }
 
-/// Describes the settings that the environment of the program overrides, one line each. `look_up` reads a variable of that
-/// environment.
+/// One line for each setting that the environment of the program overrides. `look_up` reads a variable of this environment.
 pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let line = |(key, value): (&String, &String)| {
         let name = variable(key);
@@ -171,8 +166,8 @@ pub(super) fn overruled(settings: &Settings, look_up: impl Fn(&str) -> Option<St
     settings.iter().filter_map(line).collect()
 }
 
-/// A warning if the agent would look for the server at its default address, 127.0.0.1:7071, but the process has its own network
-/// namespace, where this address is not this machine.
+/// The warning for a process in its own network namespace, if no setting names the server. The default address, 127.0.0.1:7071,
+/// is not this machine there.
 pub(super) fn unreachable(settings: &Settings, process: &Process) -> Option<String> {
     let is_told = settings.contains_key(SERVER) || process.variable(&variable(SERVER)).is_some();
     let line = "the program has its own network namespace, where 127.0.0.1:7071 is not this machine: give server=HOST:PORT";
@@ -198,7 +193,7 @@ mod tests {
         assert_eq!(keys.iter().filter(missing).collect::<Vec<_>>(), Vec::<&String>::new());
     }
 
-    /// `SettingsTest.java` tests the same with the parser of the agent.
+    /// `SettingsTest.java` tests the parser of the agent with the same files.
     #[test]
     fn a_settings_file_is_read_as_by_the_agent() {
         let file = include_str!("../../../../../testdata/settings/agent.toml");

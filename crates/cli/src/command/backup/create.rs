@@ -17,7 +17,7 @@ use crate::client::Client;
 use crate::command::{ask, findings};
 use crate::failure::Failure;
 
-/// Longest wait while the server has too many snapshots. The leases of dead clients end earlier.
+/// Longest wait while the server has too many snapshots. A lease of a dead client ends earlier, after 60 s.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 const SNAPSHOTS: &str = "/api/v1/admin/snapshots";
 /// Pause between two requests for a snapshot.
@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 ///
 /// A running server makes a snapshot of its directory, and continues to write. The backup has every record that the server
 /// acknowledged before the snapshot. A directory that no server uses is locked instead. Run the command on the machine and
-/// as the user of the server. What it writes is read back and compared. If it is interrupted, no backup was made.
+/// as the user of the server. The command reads back and compares all that it writes. An interrupted command makes no backup.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho backup create /var/lib/tacho /backup/tacho
@@ -123,23 +123,22 @@ fn check_apart(data: &Path, repository: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A snapshot of a running server.
 struct Snapshot {
     source: Source,
     lease: Lease,
 }
 
-/// Renews a snapshot in the background until it is released.
+/// Renews the lease of a snapshot in the background until the snapshot is released.
 struct Lease {
     client: Arc<Client>,
     path: String,
-    /// Why the snapshot is lost, if it is.
+    /// The reason, if the snapshot is lost.
     lost: Arc<Mutex<Option<String>>>,
     renewal: tokio::task::JoinHandle<()>,
 }
 
 impl Snapshot {
-    /// Takes a snapshot of the server of the directory `data`. `ignored` are the names in it that a backup ignores.
+    /// Takes a snapshot of the directory `data` of a server. `ignored` are the names in `data` that a backup ignores.
     fn take(
         runtime: &Runtime,
         client: Arc<Client>,
@@ -154,7 +153,7 @@ impl Snapshot {
         let path = format!("{SNAPSHOTS}/{id}");
         let seconds = ask::number(answer, "lease_seconds").max(3);
         let lease = Lease::keep(runtime, client, path, Duration::from_secs(seconds));
-        // This may be the server of another data directory, for example if no address was given.
+        // The answer may come from the server of another data directory, for example if no address was given.
         let directory = data.join(tacho_server::snapshots::DIRECTORY).join(id);
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !is_id || !directory.is_dir() {
@@ -176,7 +175,7 @@ impl Snapshot {
     }
 }
 
-/// Asks the server for a snapshot. Waits if it has too many: those of killed backups end with their leases.
+/// Asks the server for a snapshot. Waits if the server has too many, because snapshots of killed backups end with their leases.
 fn request(runtime: &Runtime, client: &Client, stop: &Stop) -> Result<Value, Failure> {
     let begun = Instant::now();
     let mut is_explained = false;
@@ -209,7 +208,6 @@ fn explain(busy: &Failure, listed: &Value) {
     eprintln!("waiting until {} at the latest: {}{first}", after(WAIT_MAX.as_secs()), busy.message());
 }
 
-/// The files of a snapshot.
 fn source(directory: &Path, answer: &Value) -> Result<Source, Failure> {
     let files = ask::list(answer, "files").iter();
     let file = |file: &Value| SourceFile {
@@ -230,8 +228,8 @@ impl Lease {
         let renewal = runtime.spawn(async move {
             loop {
                 tokio::time::sleep(lease / 6).await;
-                // Only a refusal ends the backup. After another failure it continues, because even a server that has ended
-                // leaves the hard links of the snapshot.
+                // After any failure but a refusal the backup continues, because the hard links of the snapshot exist even after
+                // the server has ended.
                 if let Ok(Some(refusal)) = renewed.post_or_refused(&renew).await {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
                     return;

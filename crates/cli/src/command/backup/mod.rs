@@ -56,17 +56,15 @@ pub fn existing(address: &str) -> Result<Repository, Failure> {
     Ok(repository)
 }
 
-/// Converts an error of a repository to a failure.
 pub fn failed(error: tacho_store::Error) -> Failure {
     match error.kind() {
         ErrorKind::Invalid => Failure::usage(error),
-        ErrorKind::Locked => Failure::new(error).hint("retry when it has ended"),
+        ErrorKind::Locked => Failure::new(error).hint("retry when the other command has ended"),
         ErrorKind::Closed => Failure::interrupted(stop::INTERRUPTED),
         _ => Failure::new(error),
     }
 }
 
-/// The facts about a backup for scripts.
 pub fn record_json(record: &Record) -> serde_json::Value {
     serde_json::json!({
         "id": record.id,

@@ -12,8 +12,8 @@ use crate::failure::Failure;
 
 /// Remove old backups, and the files that no other backup needs
 ///
-/// A backup is kept if one of the rules keeps it. The rules apply to each data directory separately. The command does not run
-/// while a backup is made, verified or restored.
+/// A backup is kept if --keep-last or --keep-daily keeps it. Both options apply to each data directory separately. The command
+/// does not run while a backup is made, verified or restored.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho backup prune /backup/tacho --keep-last 7 --keep-daily 30

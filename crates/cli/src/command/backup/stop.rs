@@ -1,4 +1,4 @@
-//! Ends long work at Ctrl-C or SIGTERM. The work checks for it, and can remove its incomplete files before it ends.
+//! Ends long work at Ctrl-C or SIGTERM. The work calls [`Stop::check`], and can remove its incomplete files before it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,6 @@ use crate::signal;
 /// The message of the error that ends work after a signal.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// Whether work should end.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -30,15 +29,13 @@ impl Stop {
             on_signal.0.store(true, Ordering::Relaxed);
             if let Ok(second) = signal::stop() {
                 second.await;
-                // The user does not want to wait, for example for the end of a check.
+                // The user does not want to wait until the work calls `check` again.
                 std::process::exit(Failure::INTERRUPTED);
             }
         });
         Ok(stop)
     }
 
-    /// Checks whether the work may continue.
-    ///
     /// # Errors
     /// `Closed` if the work should end.
     pub fn check(&self) -> Result<()> {

@@ -51,7 +51,6 @@ impl Verify {
     }
 }
 
-/// The next step of the administrator.
 fn hint(faults: &[Fault]) -> &'static str {
     let is_unreadable = |fault: &Fault| fault.reason.kind() == ErrorKind::Io && !fault.is_absent;
     let is_damaged = |fault: &Fault| fault.object.is_some() && !fault.is_absent && !is_unreadable(fault);
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_told_to_remove_what_only_could_not_be_read() {
+    fn no_hint_says_to_remove_files_that_could_not_be_read() {
         for (kind, is_absent, expected) in [
             (ErrorKind::Io, false, "could not be read"),
             (ErrorKind::Io, true, "the next backup writes a missing object again"),

@@ -21,15 +21,15 @@ pub enum Output {
 pub struct Child {
     name: &'static str,
     process: tokio::process::Child,
-    /// Stdout, which is read only to get an address. `None` if it goes to the log file.
+    /// Read only to get an address. `None` if stdout goes to the log file.
     stdout: Option<Lines<BufReader<ChildStdout>>>,
     log: PathBuf,
-    /// The line with the listen addresses of a server, if it was read already.
+    /// The line with the listen addresses of a server, once it was read.
     listening: Option<String>,
 }
 
 impl Child {
-    /// Starts `program`. Its stderr goes to the file `log`.
+    /// Stderr of the program goes to the file `log`.
     pub fn start<S: AsRef<std::ffi::OsStr>>(
         name: &'static str,
         program: &Path,
@@ -73,7 +73,6 @@ impl Child {
             .ok_or_else(|| Failure::new(format!("the {} does not print its {key} address", self.name)))
     }
 
-    /// Checks that the program still runs.
     pub fn check(&mut self) -> Result<(), Failure> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),

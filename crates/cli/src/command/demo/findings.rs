@@ -1,4 +1,4 @@
-//! Queries the results of the demo over HTTP, as any other client does.
+//! Queries the results of the demo over HTTP.
 
 use std::time::Duration;
 
@@ -24,15 +24,15 @@ pub struct Findings {
     status: Value,
     /// Number of records of [`EVENT`].
     events: u64,
-    /// Number of executions that the server received.
+    /// Executions that the server received.
     received: f64,
-    /// Bytes that the server received over the native protocol, nearly all of them for these executions.
+    /// Bytes over the native protocol, nearly all of them for the executions.
     wire_bytes: f64,
-    /// Number of records of all kinds that the agent dropped.
+    /// Records of all kinds that the agent dropped.
     dropped: f64,
 }
 
-/// Waits until no more executions arrive, at most half a minute, makes the server flush, and queries the results.
+/// Waits for the last executions ([`settle`]), makes the server flush, and queries the results.
 pub async fn collect(http: &str, report: lab::Report) -> Result<Findings, Failure> {
     let client = Client::new(http, Named::Default, None)?;
     let received = settle(&client).await?;
@@ -155,8 +155,8 @@ impl Findings {
         })
     }
 
-    /// Fails when the agent dropped records, or the server recorded fewer requests than were answered. So `tacho demo --exit` is
-    /// also a test.
+    /// Fails if the agent dropped records, or the server recorded fewer requests than were answered. The exit code of
+    /// `tacho demo --exit` is thereby a test.
     pub fn verdict(&self) -> Result<(), Failure> {
         let sent = self.report.succeeded() + self.report.failures().statuses.values().sum::<u64>();
         let seen = self.service["requests"].as_u64().unwrap_or(0);

@@ -52,7 +52,6 @@ pub struct Demo {
     json: bool,
 }
 
-/// The requests of a bulletin board's users: lists, single ads, searches, and a few new ads.
 const MIX: &str = "50 GET /ads?page={1..40}
 30 GET /ads/{1..1000}
 10 GET /search?word=bicycle
@@ -92,7 +91,7 @@ impl Demo {
         wait_until_it_answers(&mut app.child, &target).await?;
 
         eprintln!("load: {} connections for {:?} on http://{target}", self.connections, self.duration);
-        // The load itself is never interrupted, because Ctrl-C ends the whole demo.
+        // Ctrl-C ends the whole demo, so the load needs no signal.
         let report = drive(self.settings(target), std::future::pending()).await.map_err(Failure::new)?;
         let found = findings::collect(&http, report).await?;
         if self.json {
@@ -150,7 +149,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.temporary {
-            // A failure is harmless: files that cannot be removed stay in the system's temporary directory.
+            // Files that cannot be removed remain in the system's temporary directory, which is harmless.
             let _ = std::fs::remove_dir_all(&self.dir);
         }
     }

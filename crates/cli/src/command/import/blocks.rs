@@ -6,9 +6,9 @@ use tacho_ingest::rows::{Block, Rows};
 use super::source::Source;
 use crate::failure::Failure;
 
-/// An open file. Its format is known.
+/// An open file with a known format.
 pub trait Blocks {
-    /// Reads the next block. `None` at the end.
+    /// Returns `None` at the end.
     fn next(&mut self) -> Result<Option<Part>, Failure>;
 
     /// The position after the blocks returned so far. `None` if rows cannot be parsed without the rows before them.
@@ -20,7 +20,7 @@ pub trait Blocks {
     /// Position in the uncompressed file, bytes. For Parquet, the number of rows before the position.
     fn offset(&self) -> u64;
 
-    /// The message that the file may be truncated, because its end marker is missing. Known when all blocks are read.
+    /// A message if the file lacks its end marker, and may be truncated. Known when all blocks are read.
     fn lacks(&self) -> Option<String> {
         None
     }
@@ -33,7 +33,7 @@ pub struct Part {
     pub text: Vec<u8>,
 }
 
-/// A position in a file. `check` is a checksum of the head of the file and of one more stretch. It detects changes in both.
+/// A position in a file. `check` is a checksum of the head of the file and of a second stretch, to detect changes of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
@@ -53,7 +53,6 @@ impl std::fmt::Display for Mark {
     }
 }
 
-/// A file of rows one after the other.
 pub struct Lines {
     pub source: Source,
     pub rows: Box<dyn Rows>,

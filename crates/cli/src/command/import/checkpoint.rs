@@ -1,9 +1,9 @@
 //! A checkpoint: a position in the files, with all counts and findings up to this position. An import that resumes from a
 //! checkpoint does not read the part before this position again.
 //!
-//! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series.
-//! So a large checkpoint is written less often than the state. It is never ahead of the state. Without a checkpoint the files
-//! are read again from the beginning.
+//! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series, so
+//! a large checkpoint is written less often than the state. A checkpoint is never ahead of the state. Without a checkpoint, the
+//! files are read again from the beginning.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,10 +23,9 @@ const MAGIC: &str = "tacho-import-checkpoint 1 ";
 const SERIES_MAX: usize = 200_000;
 /// Minimum interval between checkpoints.
 pub const EVERY: Duration = Duration::from_millis(250);
-/// Minimum time between two checkpoints, as a multiple of the time that it took to make the last checkpoint.
+/// Minimum interval between checkpoints, as a multiple of the time that the last checkpoint took.
 const COST: u32 = 50;
 
-/// The content of a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Job of the state to which the checkpoint belongs.
@@ -52,7 +51,6 @@ pub struct Start {
 }
 
 impl Checkpoint {
-    /// Encodes a checkpoint as the bytes of its file.
     pub fn encode(
         state: (&str, &str, u64),
         start: Start,
@@ -66,8 +64,8 @@ impl Checkpoint {
         Some(format!("{MAGIC}{:016x}\n{text}", xxh3_64(text.as_bytes())).into_bytes())
     }
 
-    /// Decodes a checkpoint. `None` when it is damaged, belongs to another import, is ahead of the state, or the file of broken
-    /// rows does not match it. Then all files are read again.
+    /// `None` if the checkpoint is damaged, belongs to another import, or is ahead of the state, or if the file of broken rows
+    /// does not match. Then all files are read again.
     pub fn decode(bytes: &[u8], state: &State, rejects: Option<&Path>) -> Option<Self> {
         let (head, text) = std::str::from_utf8(bytes).ok()?.split_once('\n')?;
         let sum = u64::from_str_radix(head.strip_prefix(MAGIC)?, 16).ok()?;
@@ -79,7 +77,6 @@ impl Checkpoint {
         (fits && read.start.has_rejects(rejects)).then_some(read)
     }
 
-    /// The ledger of the pieces before the checkpoint.
     pub fn ledger(&self) -> Ledger {
         Ledger::of(&self.ledger)
     }
@@ -106,7 +103,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `every`: the minimum interval. With zero, a checkpoint is made at every opportunity.
+    /// `every` is the minimum interval. If it is zero, a checkpoint is always due.
     pub fn new(every: Duration) -> Self {
         Self { every, made: Instant::now(), cost: Duration::ZERO }
     }

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 use tacho_ingest::time_text::{TimeFormat, Unit};
 use tacho_model::{Batch, Timestamp};
 
-/// 1990-01-01T00:00:00Z. Imported measurements are rarely older. Users with older measurements can ignore the warning.
+/// 1990-01-01T00:00:00Z. Imported measurements are rarely older.
 const EARLY_END: Timestamp = 631_152_000_000_000_000;
 
-/// The unit in which numeric times were read, and the option to change it.
+/// The unit in which numeric times were read, and the way to set another unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The unit in ns. `None` when it differs between rows.
     pub ns: Option<i64>,
-    /// The option that sets another unit.
+    /// The option that sets the unit. For JSON lines, the name of the member sets it.
     pub remedy: &'static str,
 }
 
-/// The first time of a file, and whether any time is not early.
+/// The first time of a file, and whether any of its times is in 1990 or later.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Early {
     first: Option<Timestamp>,
@@ -71,7 +71,7 @@ impl Early {
         }
     }
 
-    /// A warning if all times are early. Called at the end of the file.
+    /// The warning at the end of the file, if all times are early.
     pub fn doubt(&self, counted: Counted) -> Option<String> {
         let at = self.first.filter(|_| !self.late)?;
         let moment = Moment::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| at.to_string());

@@ -1,4 +1,4 @@
-//! Reads files, decodes and counts their records, and cuts them into pieces. During an import it runs on its own thread.
+//! Reads files, decodes and counts their records, and cuts the records into pieces. An import does this on a separate thread.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -36,20 +36,17 @@ pub struct Piece {
     pub checkpoint: Option<Vec<u8>>,
 }
 
-/// The input of the feed.
 pub struct Feed {
     pub files: Vec<PathBuf>,
     pub formats: Formats,
     pub rejects: Option<PathBuf>,
-    /// Number of bytes read or skipped in the files, before decompression. For the progress bar.
+    /// Bytes read or skipped in the files, before decompression, for the progress bar.
     pub read: Arc<AtomicU64>,
     /// Set to end the feed early.
     pub stop: Arc<AtomicBool>,
-    /// Minimum interval between checkpoints.
     pub checkpoint_every: Duration,
 }
 
-/// The result of the feed.
 #[derive(Default)]
 pub struct Outcome {
     pub ledger: Ledger,
@@ -171,11 +168,11 @@ impl Feed {
 }
 
 pub fn other_files() -> Failure {
-    Failure::new("the files differ from those at the start of this import")
-        .hint("--again starts from the beginning: samples are still stored once, entries twice")
+    Failure::new("the files differ from those at the start of this import").hint(
+        "--again starts from the beginning: entries that are already stored are stored twice, samples once",
+    )
 }
 
-/// The output file for broken rows.
 struct Rejects<'a> {
     to: Option<(&'a Path, File)>,
     bytes: u64,

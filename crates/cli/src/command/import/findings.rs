@@ -11,23 +11,22 @@ use tacho_model::Timestamp;
 
 use super::early::{Counted, Early};
 
-/// Limit on the broken rows that are reported. More are only counted and written to the rejects file.
+/// Limit on the broken rows that are reported one by one. The file of `--rejects` gets all broken rows.
 const BROKEN_NAMED_MAX: usize = 20;
 /// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;
-/// Limit on the reported columns without numbers.
+/// Limit on the reported columns that have texts and no numbers.
 const COLUMNS_NAMED_MAX: usize = 20;
 /// Limit on the reported doubts about how files are read. The same limit applies to the doubts about whole files.
 const DOUBTS_NAMED_MAX: usize = 5;
 
-/// Findings about all files of an import.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// For each way of reading: the first file and the number of files.
     ways: BTreeMap<String, (PathBuf, u64)>,
-    /// Number of the reported ways.
+    /// Number of reported ways.
     said: usize,
-    /// Reports nothing, because the files are read a second time.
+    /// Whether nothing is reported, because the files are read a second time.
     #[serde(skip)]
     quiet: bool,
     /// Number of all doubts about how files are read.
@@ -48,12 +47,12 @@ pub struct Findings {
     /// Number of all doubts about whole files.
     #[serde(default)]
     late_doubts: u64,
-    /// What the detection of times in the wrong unit has seen of the current file.
+    /// The times of the current file, to detect a wrong unit.
     #[serde(default)]
     early: Early,
     /// Number of texts in columns without numbers, by column.
     #[serde(default)]
-    texts_left_out: BTreeMap<String, u64>,
+    texts_skipped: BTreeMap<String, u64>,
     pub files: u64,
     /// The columns of the CSV files. If their headers differ, the columns of the last file.
     #[serde(default)]
@@ -63,12 +62,12 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Findings for a second reading, which reports nothing.
+    /// For a second reading of the files.
     pub fn quiet() -> Self {
         Self { quiet: true, ..Self::default() }
     }
 
-    /// Reports how a file is read, unless an earlier file was read the same way, and the doubts about it.
+    /// Reports how a file is read, unless an earlier file was read the same way. Reports the doubts about this way of reading.
     pub fn file(&mut self, file: &Path, description: String, doubts: Vec<String>, columns: Vec<String>) {
         self.has_several_headers |= self.files > 0 && self.columns != columns;
         self.columns = columns;
@@ -89,7 +88,7 @@ impl Findings {
         self.ways.entry(description).or_insert_with(|| (file.to_owned(), 0)).1 += 1;
     }
 
-    /// Collects doubts about the whole file. Called at the end of a file.
+    /// Collects the doubts about a whole file at its end.
     pub fn end(&mut self, file: &Path, lacks: Option<String>, counted: Option<Counted>) {
         let early = std::mem::take(&mut self.early);
         let early = counted.and_then(|counted| early.doubt(counted));
@@ -109,15 +108,14 @@ impl Findings {
         self.partly += block.partly;
         self.exemplars += block.exemplars;
         self.thinned += block.thinned;
-        for (column, texts) in &block.texts_left_out {
-            *self.texts_left_out.entry(column.clone()).or_default() += texts;
+        for (column, texts) in &block.texts_skipped {
+            *self.texts_skipped.entry(column.clone()).or_default() += texts;
         }
         let room = BROKEN_NAMED_MAX.saturating_sub(self.named.len());
         let named = block.broken.iter().take(room).map(|broken| format!("{}: {broken}", file.display()));
         self.named.extend(named);
     }
 
-    /// Prints to stderr the broken rows, the skipped texts and exemplars, and the warnings.
     pub fn print(&self, rejects: Option<&Path>) {
         for broken in &self.named {
             eprintln!("broken: {broken}");
@@ -158,7 +156,7 @@ impl Findings {
         }
     }
 
-    /// The end of a message: the file of broken rows has no header line, and `--columns` can replace it.
+    /// The end of a message: the file of broken rows has no header line, and `--columns` replaces the header line.
     fn header_told(&self) -> String {
         let names = self.columns.join(",");
         let is_plain =
@@ -175,15 +173,15 @@ impl Findings {
 
     /// Prints one line for each column without numbers, for at most [`COLUMNS_NAMED_MAX`] columns.
     fn print_texts(&self) {
-        for (column, texts) in self.texts_left_out.iter().take(COLUMNS_NAMED_MAX) {
+        for (column, texts) in self.texts_skipped.iter().take(COLUMNS_NAMED_MAX) {
             let (texts, is) = (units::count(*texts), if *texts == 1 { "text is" } else { "texts are" });
             eprintln!("column {column:?} holds no numbers: its {texts} {is} skipped");
         }
-        let more = self.texts_left_out.len().saturating_sub(COLUMNS_NAMED_MAX);
+        let more = self.texts_skipped.len().saturating_sub(COLUMNS_NAMED_MAX);
         if more > 0 {
             eprintln!("texts of {} more columns are skipped", units::count(more as u64));
         }
-        if !self.texts_left_out.is_empty() {
+        if !self.texts_skipped.is_empty() {
             eprintln!("hint: --text makes entries of texts; --value-column names the column that has them");
         }
     }
@@ -206,13 +204,13 @@ impl Findings {
         }
     }
 
-    pub fn texts_left_out(&self) -> u64 {
-        self.texts_left_out.values().sum()
+    pub fn texts_skipped(&self) -> u64 {
+        self.texts_skipped.values().sum()
     }
 
     /// Number of columns with texts and without numbers.
     pub fn text_columns(&self) -> usize {
-        self.texts_left_out.len()
+        self.texts_skipped.len()
     }
 
     pub fn json(&self) -> Value {
@@ -232,9 +230,9 @@ impl Findings {
             "partly_imported": self.partly,
             "broken_named": self.named,
             "warnings": self.warnings,
-            "exemplars_left_out": self.exemplars,
+            "exemplars_skipped": self.exemplars,
             "thinned": self.thinned,
-            "texts_left_out": self.texts_left_out,
+            "texts_skipped": self.texts_skipped,
         })
     }
 }

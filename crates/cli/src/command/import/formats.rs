@@ -35,7 +35,7 @@ pub enum Format {
     Openmetrics,
     /// Prometheus text format: times in milliseconds
     Prometheus,
-    /// Apache Parquet, long or wide, as pandas, polars and DuckDB write it (a build with the feature parquet)
+    /// Apache Parquet, long or wide, as pandas, polars and DuckDB write it (needs a build with the feature parquet)
     Parquet,
 }
 
@@ -54,20 +54,19 @@ pub struct Learned {
     numbers: Option<(char, Option<char>)>,
 }
 
-/// An open file with its format.
 pub struct Opened {
     pub blocks: Box<dyn Blocks>,
-    /// Tells the user how the file is read.
+    /// How the file is read, for a message.
     pub description: String,
     pub doubts: Vec<String>,
-    /// Names of the columns of a CSV file. A message shows them, because the file with the broken rows has no header line.
+    /// Names of the columns of a CSV file, for a message, because the file of broken rows has no header line.
     pub columns: Vec<String>,
     /// The unit of times, if they are numbers.
     pub counted: Option<Counted>,
 }
 
 impl Formats {
-    /// Checks that all files can be read. Called before any file is imported.
+    /// Checks that all files can be read, before any file is imported.
     pub fn check(&self, files: &[PathBuf]) -> Result<(), Failure> {
         files.iter().filter(|path| !is_stdin(path)).try_for_each(|path| source::check(path))?;
         let is_parquet = |path: &&PathBuf| self.format.or_else(|| by_name(path)) == Some(Format::Parquet);
@@ -164,8 +163,8 @@ impl Formats {
 }
 
 impl Reading {
-    /// The first given option for names, labels or kind of the series, if this format does not support such options, and the
-    /// name of the format. The caller reports an error, because the series would be wrong without the option.
+    /// If the format does not support options for names, labels or kind of the series: the first such option that is given, and
+    /// the name of the format. The caller reports an error, because the series would be wrong if the option were ignored.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,
@@ -227,8 +226,8 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A note for a file with a single value column that has a general name such as `value`, if no option names the series: the
-/// series has the name of the column.
+/// The doubt about a file with a single value column, if no option names the series: the series gets the name of the column,
+/// which is as general as `value`.
 fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
     let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);

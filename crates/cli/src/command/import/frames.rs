@@ -1,7 +1,7 @@
 //! Encodes a batch as the body of `POST /api/v1/import`, in frames of the native protocol.
 //!
-//! HELLO names the session, DICT defines the series, DATA has a number and the records (`docs/format/wire.md`). So a repeated
-//! body is stored once, and values of all kinds are kept bit for bit.
+//! HELLO has the session, DICT the series, DATA a number and the records (`docs/format/wire.md`). A repeated body is stored once,
+//! because session and number identify its records. Values of all types are kept bit for bit.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tacho_model::{Batch, EntrySeries, Labels, SampleSeries};
 /// Size limit of a piece. A value and its time count as 20 bytes. With this limit, frames are smaller than 4 MiB.
 const PIECE_BYTES_MAX: usize = 2 << 20;
 const SAMPLE_BYTES: usize = 20;
-/// Overhead in the size of a piece: added to the bytes of a series' labels, and to the bytes of an entry's body.
+/// Added to the bytes of the labels of each series, and to the bytes of each entry's body.
 const RECORD_BYTES: usize = 32;
 
-/// Cuts a batch into pieces that fit into one frame each. Deterministic.
+/// Cuts a batch into pieces. Each piece fits into one DATA frame. Equal batches give equal pieces.
 pub fn pieces(batch: Batch) -> Vec<Batch> {
     let mut out = Pieces::default();
     for series in batch.samples {
@@ -71,7 +71,6 @@ fn labels_bytes(labels: &Labels) -> usize {
     RECORD_BYTES + labels.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>()
 }
 
-/// Encodes the body for one piece.
 pub fn body(piece: &Batch, session: u128, seq: u64) -> Vec<u8> {
     let hello = Hello {
         version_min: VERSION,

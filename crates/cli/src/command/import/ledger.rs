@@ -1,4 +1,4 @@
-//! The ledger of an import: counts and checksums of the sent records per series. They are compared with the store at the end.
+//! Counts and checksums of the sent records per series, which are compared with the store at the end of the import.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,18 +8,16 @@ use tacho_model::{Batch, Kind, Labels, SeriesId, TimeRange, Timestamp};
 
 use tacho_api::tally::{Tally, sample_hash};
 
-/// Totals of one series.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub labels: Arc<Labels>,
     pub tally: Tally,
     pub range: TimeRange,
-    /// Number of samples at or before the latest time sent until then. Such a sample may have the time of an earlier sample;
-    /// the store keeps only the last sample of each time.
+    /// Number of samples whose time is not after the latest time sent before for the series. Such a sample may replace another
+    /// sample, because the store keeps only the last sample of each time.
     pub late: u64,
 }
 
-/// The accounts of all series, and the totals.
 #[derive(Default)]
 pub struct Ledger {
     pub accounts: HashMap<(Kind, SeriesId), Account>,
@@ -40,7 +38,6 @@ pub struct Entry {
 }
 
 impl Ledger {
-    /// The accounts in serialized form.
     pub fn entries(&self) -> Vec<Entry> {
         let entry = |((kind, _), account): (&(Kind, SeriesId), &Account)| Entry {
             labels: account.labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),

@@ -3,12 +3,13 @@
 //!
 //! ```text
 //!   source.rs, table.rs ── blocks.rs ──▶ ledger.rs ── pieces ──▶ target.rs ──▶ server or directory
-//!        formats.rs: how to read it          │      state.rs, checkpoint.rs:       │
-//!                                            │              how far                │
+//!        formats.rs: the format              │      state.rs, checkpoint.rs:       │
+//!                                            │            the progress             │
 //!                                            └────────────── verify.rs ◀───────────┘
 //! ```
-//! `feed.rs` runs the first half on its own thread, `run.rs` sends the pieces; `findings.rs` collects findings about the
-//! files, `early.rs` detects times read in the wrong unit; `report.rs` prints the outcome.
+//! `feed.rs` runs all steps before `target.rs` on its own thread. `frames.rs` cuts and encodes the pieces. `run.rs` sends
+//! them. `findings.rs` collects findings about the files, `early.rs` detects times read in the wrong unit, and `report.rs`
+//! prints the outcome.
 
 mod blocks;
 mod checkpoint;
@@ -46,7 +47,7 @@ use formats::Format;
 /// Broken rows are reported and skipped.
 ///
 /// A state file next to the first file records the progress. After Ctrl-C or a crash the same command resumes the import and
-/// stores nothing twice. At the end it compares the count and the checksum of the sent records with those of the store.
+/// stores nothing twice. At the end the command compares count and checksum of the sent records with those of the store.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho import metrics.csv --dry-run
@@ -166,7 +167,7 @@ impl Import {
 /// The failure of a build without the feature `parquet`.
 pub(in crate::command) fn without_parquet(what: &str) -> Failure {
     Failure::usage(format!("{what}: this tacho was built without Parquet"))
-        .hint("build one with it: cargo build --release -p tacho-cli --features parquet")
+        .hint("build tacho with Parquet: cargo build --release -p tacho-cli --features parquet")
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

@@ -1,4 +1,4 @@
-//! Reports the outcome of an import: the number of sent records, the result of the verification, and the exit code.
+//! Reports the outcome of an import.
 
 use serde_json::{Value, json};
 use tacho_api::refusal;
@@ -16,7 +16,7 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
         let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
         return Err(Failure::partly(message).hint(remedy(&refused.reasons)));
     }
-    match (findings.broken, findings.texts_left_out()) {
+    match (findings.broken, findings.texts_skipped()) {
         (0, 0) => Ok(()),
         (0, texts) => {
             let columns = findings.text_columns();
@@ -31,12 +31,12 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     }
 }
 
-/// Advice for the user: how to import the records that a limit refused.
+/// How to import the records that a limit refused.
 fn remedy(reasons: &[String]) -> String {
     let (chunks, others): (Vec<_>, Vec<_>) = reasons.iter().partition(|why| why.contains(refusal::CHUNKS));
     let of_chunks = "records of a series that are more than two days apart, or not in order of time, take a chunk each: \
         sort the file by time, join stored chunks with `tacho merge`, or raise chunks_max of the server (400 bytes of \
-        memory each)";
+        memory for each chunk)";
     let of_series = "`tacho cardinality` shows which labels have many values; raise the limit of the server (series_max, \
         index_bytes_max, label_values_max)";
     let remedies = [(!chunks.is_empty(), of_chunks), (!others.is_empty() || chunks.is_empty(), of_series)];
@@ -45,7 +45,6 @@ fn remedy(reasons: &[String]) -> String {
     format!("{}; then the same command with --again sends them", remedies.join("; "))
 }
 
-/// The result of an import.
 pub struct Summary<'a> {
     pub samples: Tally,
     pub entries: Tally,

@@ -100,7 +100,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     }
 }
 
-/// Prints where the import resumes, and returns the checkpoint to resume from.
+/// The checkpoint to resume from. Prints the position.
 fn resume(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
     let checkpoint = keeper.checkpoint();
     let checkpoint =
@@ -111,7 +111,7 @@ fn resume(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
             Some(file) => format!("reading from {} of {}", start.mark, file.display()),
             None => "reading nothing".to_owned(),
         },
-        None => "reading the part before it again".to_owned(),
+        None => "reading the files from the beginning".to_owned(),
     };
     eprintln!("resuming after {sent}, as recorded in {}; {place}", keeper.place());
     checkpoint
@@ -201,7 +201,6 @@ async fn drain(
     Ok(())
 }
 
-/// If the state of the import is kept in a file, adds the hint that the same command resumes the import.
 fn with_resume_hint(failure: Failure, keeper: &Keeper) -> Failure {
     match keeper.is_kept() {
         true => {
@@ -225,7 +224,6 @@ fn total_bytes(files: &[std::path::PathBuf]) -> u64 {
     files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// Reads all files and sends nothing.
 pub fn dry(command: &Import) -> Result<(), Failure> {
     let feed = feed(command, SystemClock.now());
     let bar = progress::bar(total_bytes(&command.files), "reading");

@@ -12,10 +12,10 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::failure::Failure;
 
-/// Bytes read for a block. The block ends with the last whole row in them; it is larger if a single row is larger. The same
-/// file is always divided into the same blocks.
+/// Bytes read for a block, which ends with the last whole row in them. A larger row makes a larger block. The same file is always
+/// divided into the same blocks.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Maximum bytes of one row. The limit is high, because other programs export long lines.
+/// Limit on the bytes of one row. It is high, because VictoriaMetrics exports many samples of a series in one line.
 const ROW_BYTES_MAX: usize = 256 << 20;
 /// Bytes of a file that are used to detect its format.
 const HEAD_BYTES: usize = 1 << 20;
@@ -25,17 +25,15 @@ pub const STRETCH_BYTES: usize = 4 << 10;
 /// First bytes of a gzip file (RFC 1952).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Name of standard input on the command line.
 const STDIN: &str = "-";
 
-/// An open file.
 pub struct Source {
     path: PathBuf,
     input: Box<dyn Read + Send>,
-    /// The file, if it is not compressed, for seeking.
+    /// The file, for seeking. `None` for a compressed file and for standard input.
     plain: Option<File>,
     read: Arc<AtomicU64>,
-    /// Checksum of the first bytes.
+    /// Checksum of the first [`STRETCH_BYTES`].
     head: u64,
     /// The last bytes that were returned or skipped, for [`Source::check`].
     tail: Vec<u8>,
@@ -46,7 +44,6 @@ pub struct Source {
     pub offset: u64,
 }
 
-/// A reader that counts the bytes read.
 struct Counting<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -74,7 +71,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
 }
 
 impl Source {
-    /// Opens a file. `read` counts the bytes of the file before decompression.
+    /// `read` counts the bytes of the file before decompression.
     pub fn open(path: &Path, read: Arc<AtomicU64>) -> Result<Self, Failure> {
         let failed = |e: io::Error| cannot_read(path, &e);
         let mut plain = None;
@@ -101,18 +98,18 @@ impl Source {
         Ok(source)
     }
 
-    /// A checksum of the head and of the [`STRETCH_BYTES`] before the current position. It detects changes only there.
+    /// A checksum of the head and of the [`STRETCH_BYTES`] before the current position.
     pub fn check(&self) -> u64 {
         xxh3_64_with_seed(&self.tail, self.head)
     }
 
-    /// Continues at this byte of the uncompressed file. Seeks if possible, else reads and discards the bytes before it.
+    /// Continues at this byte of the uncompressed file. A compressed file is read up to this byte.
     pub fn seek_to(&mut self, offset: u64) -> Result<(), Failure> {
         let begin = offset.saturating_sub(STRETCH_BYTES as u64);
         if let Some(mut file) = self.plain.take()
             && file.seek(SeekFrom::Start(begin)).is_ok()
         {
-            self.read.fetch_add(begin, Ordering::Relaxed);
+            self.read.store(begin, Ordering::Relaxed);
             self.input = Box::new(Counting { inner: file, count: Arc::clone(&self.read) });
             self.buffer.clear();
             self.tail.clear();
@@ -163,7 +160,7 @@ impl Source {
         self.tail.drain(..self.tail.len().saturating_sub(STRETCH_BYTES));
     }
 
-    /// The next block of whole rows. `None` at the end.
+    /// The next block of whole rows, or `None` at the end.
     pub fn block(&mut self, rows: &dyn Rows) -> Result<Option<Vec<u8>>, Failure> {
         let mut bytes = BLOCK_BYTES;
         loop {

@@ -1,8 +1,8 @@
-//! The state file of an import: its progress. After an interruption, the same command resumes from it.
+//! The state file records the progress of an import. After an interruption, the same command resumes the import.
 //!
-//! Pieces are numbered, and the same files are always cut into the same pieces. So the number of the last stored piece is
-//! enough to resume. The store also keeps this number, so it stores each piece only once. With a checkpoint
-//! (`checkpoint.rs`), an import need not read the part before the checkpoint again.
+//! The same files are always cut into the same pieces, and pieces are numbered. So the number of the last stored piece is enough
+//! to resume. The store keeps this number, too, and stores each piece only once. With a checkpoint (`checkpoint.rs`), the part
+//! before the checkpoint is not read again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ pub struct State {
     pub session: String,
     /// The time for records without a time, ns.
     pub now: Timestamp,
-    /// Number of the last stored piece. 0 for none.
+    /// Number of the last stored piece; 0 if none is stored.
     pub seq: u64,
     /// File of that piece.
     pub file: PathBuf,
@@ -40,11 +40,9 @@ pub struct State {
     /// Records of these pieces that the store refused, and the reasons.
     #[serde(default)]
     pub refused: Refused,
-    /// Whether the import is complete.
     pub done: bool,
 }
 
-/// Records that the store refused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Refused {
     pub records: u64,
@@ -55,7 +53,7 @@ pub struct Refused {
     pub series: Vec<String>,
 }
 
-/// Limit on the reasons that are kept.
+/// Limit on [`Refused::reasons`].
 const REASONS_MAX: usize = 10;
 
 impl Refused {
@@ -72,12 +70,12 @@ impl Refused {
     }
 }
 
-/// The state and the path of its file. Without `--state`, there is no file for standard input, which cannot be read again.
+/// The state and its file. An import of standard input, which cannot be read again, has no file without `--state`.
 pub struct Keeper {
     path: Option<PathBuf>,
     /// Whether this run began with a new state and has sent nothing yet.
     idle: bool,
-    /// Whether the file has the state of an earlier import, which is kept while this run is idle.
+    /// Whether the file existed before this run. An idle run does not replace it.
     earlier: bool,
     pub state: State,
 }
@@ -95,8 +93,8 @@ pub fn job(files: &[PathBuf], settings: &str, target: &str) -> String {
 }
 
 impl Keeper {
-    /// Loads the saved state of this import, or creates a new one. Saves a new one, but not in place of an earlier state: that is
-    /// replaced when the first piece is sent.
+    /// Loads the saved state of this import, or creates a new state. A new state replaces that of an earlier import only when the
+    /// first piece is sent.
     pub fn open(
         path: Option<&Path>,
         files: &[PathBuf],
@@ -136,15 +134,14 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Notes that pieces are sent from now on, and replaces an earlier state. Must be called before sending, because a piece may
-    /// be stored even if no response arrives.
+    /// Ends the idle time of this run, and replaces an earlier state. Must be called before sending, because a piece may be
+    /// stored even if no response arrives.
     pub fn sends(&mut self) -> Result<(), Failure> {
         let replaces = self.idle && self.earlier;
         self.idle = false;
         if replaces { self.save() } else { Ok(()) }
     }
 
-    /// Deletes the state file if this run began with a new state and has sent nothing.
     pub fn forget_if_idle(&self) {
         if let Some(path) = self.path.as_ref().filter(|_| self.idle && !self.earlier) {
             // A file that cannot be deleted is harmless.
@@ -156,31 +153,29 @@ impl Keeper {
         u128::from_str_radix(&self.state.session, 16).unwrap_or(0)
     }
 
-    /// Saves the state. No effect while an earlier state is kept.
+    /// No effect while an earlier state is kept.
     pub fn save(&self) -> Result<(), Failure> {
         let Some(path) = self.path.as_ref().filter(|_| !(self.idle && self.earlier)) else { return Ok(()) };
         let text = serde_json::to_string_pretty(&self.state).map_err(Failure::new)?;
         replace(path, text.as_bytes())
     }
 
-    /// Saves a checkpoint. Saves the state first, so that the checkpoint is never ahead of the state.
+    /// Saves the state first, so that the checkpoint is never ahead of the state.
     pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<(), Failure> {
         let Some(path) = self.checkpoint_path() else { return Ok(()) };
         self.save()?;
         replace(&path, bytes)
     }
 
-    /// The bytes of the last saved checkpoint.
     pub fn checkpoint(&self) -> Option<Vec<u8>> {
         std::fs::read(self.checkpoint_path()?).ok()
     }
 
-    /// Saves that the import is complete, and deletes the checkpoint.
     pub fn finish(&mut self) -> Result<(), Failure> {
         self.idle = false;
         self.state.done = true;
         self.save()?;
-        // The checkpoint is not needed any more. A file that cannot be deleted is harmless.
+        // A complete import needs no checkpoint. A file that cannot be deleted is harmless.
         let _ = self.checkpoint_path().map(std::fs::remove_file);
         Ok(())
     }
@@ -216,7 +211,7 @@ fn read(path: &Path) -> Result<Option<State>, Failure> {
     };
     let damaged = |cause: String| {
         Failure::new(format!("state file {} cannot be used: {cause}", path.display()))
-            .hint("--again starts from the beginning: samples are still stored once, entries twice")
+            .hint("--again starts from the beginning: entries that are already stored are stored twice, samples once")
     };
     let state: State = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
     match state.version {

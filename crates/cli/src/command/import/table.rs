@@ -16,22 +16,21 @@ use super::early::Counted;
 use super::source::{self, STRETCH_BYTES, nameless};
 use crate::failure::Failure;
 
-/// An open Parquet file.
 pub struct Table {
     parquet: Parquet<Input>,
     /// Checksum of the head and the end of the file.
     check: u64,
 }
 
-/// A file, and a counter of the bytes read, without the headers of pages.
 struct Input {
     file: File,
     length: u64,
+    /// Counts the bytes read, without the headers of pages.
     read: Arc<AtomicU64>,
 }
 
 impl Table {
-    /// Opens a file. `base` are labels that every series gets.
+    /// `base` are labels that every series gets.
     pub fn open(
         path: &Path,
         read: &Arc<AtomicU64>,

@@ -21,9 +21,9 @@ use crate::command::ask;
 use crate::command::import::frames;
 use crate::failure::Failure;
 
-/// Limit on the time to wait for a server or a store that is out of capacity.
+/// Limit on the wait for a server or a store that is out of capacity.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Waiting is reported after this time.
+/// A wait is reported after this time.
 const TOLD_AFTER: Duration = Duration::from_secs(3);
 /// Interval at which a waiting import checks whether it was interrupted.
 const STOP_EVERY: Duration = Duration::from_millis(100);
@@ -46,7 +46,9 @@ impl Target {
         let (store, lock) = data_directory::open(data, Arc::new(SystemClock)).await.map_err(|e| {
             let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
             match e.kind() {
-                ErrorKind::Locked => failure.hint("a server uses it: send to it with --server"),
+                ErrorKind::Locked => {
+                    failure.hint("a server uses the directory: send to this server with --server")
+                }
                 ErrorKind::Corrupt => failure.hint(ask::damage_hint(data)),
                 _ => failure,
             }
@@ -54,7 +56,7 @@ impl Target {
         Ok(Self::Directory { store, _lock: lock })
     }
 
-    /// Stores a piece. Returns the number of refused records, and the reasons.
+    /// Stores a piece. Returns the number of refused records, and their reasons.
     pub async fn put(
         &mut self,
         batch: Batch,
@@ -96,7 +98,7 @@ impl Target {
         }
     }
 
-    /// Gets the tally of each series in its range from the store.
+    /// The tally of each series in its range, from the store.
     pub async fn tallies(&mut self, questions: &[Question]) -> Result<Vec<Held>, Failure> {
         let mut out = Vec::with_capacity(questions.len());
         match self {
@@ -132,7 +134,7 @@ impl Target {
         Ok(out)
     }
 
-    /// Closes the target. In a data directory, this writes all records to chunks.
+    /// In a data directory, writes all records to chunks.
     pub async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Server(_) => Ok(()),
@@ -176,7 +178,7 @@ struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// Waits for this time. `why` is the reason given by the store.
+    /// `why` is the reason given by the store.
     async fn wait(&mut self, time: Duration, why: &str) -> Result<(), Failure> {
         let until = Instant::now() + time;
         while Instant::now() < until {

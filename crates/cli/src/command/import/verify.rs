@@ -1,7 +1,7 @@
 //! Compares the store with the sent records: number and checksum of each series.
 //!
-//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may
-//! differ because its times are not ascending, or some are too old. If one does, the files are read a second time to compute
+//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may differ
+//! because its times are not ascending, or because some are too old. For such series the files are read a second time, to compute
 //! the expected content of the store.
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,9 +27,11 @@ const NAMED_MAX: usize = 10;
 pub struct Verdict {
     /// Number of sent records of all series.
     pub sent: u64,
+    /// Tally of the stored samples of the sent series.
     pub samples: Tally,
+    /// Tally of the stored entries of the sent series.
     pub entries: Tally,
-    /// Number of sent samples that a later sample with the same time replaced.
+    /// Number of sent samples that were replaced by a sample that was sent later and has the same time.
     pub replaced: u64,
     /// The series that differ: name, tally of the sent records without those that the store need not keep, tally of the stored
     /// records.
@@ -63,7 +65,7 @@ impl Verdict {
         )
     }
 
-    /// Ignores all series that are missing in the store if their records are together as many as the store has refused.
+    /// Ignores the series that are missing in the store, if they have exactly as many records as the store has refused.
     pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();
@@ -107,7 +109,7 @@ impl fmt::Display for Verdict {
         }
         if self.replaced > 0 {
             let replaced = units::counted(self.replaced, "sample", "samples");
-            writeln!(f, "{replaced} had the same time as a later one and were replaced")?;
+            writeln!(f, "replaced: {replaced} with the same time as a sample in a later row")?;
         }
         for (keep_ns, records) in &self.expired {
             writeln!(f, "{}", self.too_old(*records, *keep_ns))?;
@@ -132,7 +134,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares all series. `again` is the feed for a second reading, if the files can be read again.
+/// `again` is the feed for a second reading, if the files can be read again.
 pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) -> Result<Verdict, Failure> {
     let accounts: Vec<(&(Kind, SeriesId), &Account)> = ledger.accounts.iter().collect();
     let questions: Vec<Question> = accounts
@@ -206,7 +208,7 @@ fn compare_again(
     }
     for (id, mut list) in sent {
         let Some(Open { stored, series, retention }) = open.get(&id) else { continue };
-        // The sort is stable: among samples with equal times, the last one stays last.
+        // The sort is stable, so the last of several samples with equal times remains the last.
         list.sort_by_key(|(at, _)| *at);
         let mut expect = Tally::default();
         for (nth, (at, hash)) in list.iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::client::{self, Client};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
-/// Polling interval for the responses of the agents, which take a few milliseconds.
+/// Polling interval. An agent answers within a few milliseconds.
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 
 #[derive(clap::Args)]
@@ -61,8 +61,8 @@ impl Switch {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Adds the rule. Returns the server's answer with the stored rule, the agents in the scope of the rule, and their reports
-    /// before the rule was added.
+    /// Adds the rule. Returns the server's answer (it contains the rule), the agents in the scope of the rule, and the reports of
+    /// these agents from before the rule was added.
     async fn switch(&self, state: &str) -> Result<(Value, Vec<Value>, Before), Failure> {
         let client = self.server.client()?;
         let before = self.before(&client).await?;
@@ -89,7 +89,7 @@ impl Switch {
         Ok(agents.map(|agent| (ask::text(agent, "session").to_owned(), agent["probes"].clone())).collect())
     }
 
-    /// Waits until no agent is `waiting`, or until the time is over. Returns the agents. Silent agents are not waited for.
+    /// The agents, as soon as none is `waiting` or the time is over. Silent agents are not waited for.
     async fn answers(&self, client: &Client, rule: u64) -> Result<Vec<Value>, Failure> {
         let begun = Instant::now();
         let rule = rule.to_string();

@@ -1,4 +1,4 @@
-//! Checks the effect of a new rule. Warns if the effect is probably not intended.
+//! Checks the effect of a new rule, and warns if it is probably not intended.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::super::agents::name;
 use super::super::ask;
 use crate::failure::Failure;
 
-/// Limit on the agents, and on the reasons, named in a message.
+/// Largest number of agents, and of reasons, that a message names.
 const NAMED_MAX: usize = 3;
 
 /// The agents' reports before the rule was added, by session.
@@ -19,12 +19,13 @@ pub type Before = HashMap<String, Value>;
 
 pub struct Verdict {
     pub warnings: Vec<String>,
-    /// The failure if an agent cannot follow the rule, or did not answer in time.
+    /// Present if an agent cannot follow the rule, or did not answer in time. If the command did not wait, a late agent is no
+    /// failure.
     pub failure: Option<Failure>,
 }
 
 impl Verdict {
-    /// `agents`: the connected agents in the rule's scope. `wait`: the time in which they had to respond.
+    /// `agents` are the connected agents in the rule's scope. They had to answer within `wait`.
     pub fn new(rule: &Value, agents: &[Value], before: &Before, wait: Duration) -> Self {
         let in_state = |state: &str| -> Vec<&Value> {
             agents.iter().filter(|agent| ask::text(agent, "state") == state).collect()
@@ -66,7 +67,8 @@ impl Verdict {
     }
 }
 
-/// Warns about a pattern that matches no method of any agent, or all methods of one, because this is probably a mistake.
+/// Warns of a pattern that decides no method of any agent. Otherwise warns of each agent in which the pattern matches everything,
+/// or in which the rule reduces the recording of all methods ([`takes_all`]).
 fn unlikely_patterns(rule: &Value, answered: &[&Value], before: &Before) -> Vec<String> {
     let pattern = ask::text(rule, "pattern");
     let understood: Vec<&Value> = answered.iter().copied().filter(|agent| fault(agent).is_empty()).collect();
@@ -92,8 +94,8 @@ fn is_everything(pattern: &str) -> bool {
     matches!(pattern, "*" | "..*")
 }
 
-/// Whether the rule decides all methods that the agent watches, and reduces what is recorded of some: instead of each call only
-/// aggregates, or nothing instead of calls or aggregates. Such a rule is probably not intended.
+/// Whether the rule decides all methods that the agent watches, and some of them were recorded in more detail before. The state
+/// `aggregate` records less than `on`, and `off` records less than both.
 fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     let taken: &[&str] = match ask::text(rule, "state") {
         "off" => &["on", "aggregated"],
@@ -106,7 +108,7 @@ fn takes_all(rule: &Value, agent: &Value, before: &Before) -> bool {
     were > 0 && matched(agent) == methods(&agent["probes"], &["on", "aggregated", "off"])
 }
 
-/// The agent's result for the requested rule.
+/// The agent's result for the rule. The request selects only this rule.
 fn outcome(agent: &Value) -> Option<&Value> {
     ask::list(&agent["probes"], "rules").first()
 }

@@ -55,8 +55,8 @@ pub struct Flags {
     /// Time limit of a request, and of sending each 64 KiB of its answer, seconds [default: 60]
     #[arg(long, value_name = "SECONDS")]
     request_seconds_max: Option<u64>,
-    /// Memory limit of the results of range queries that are kept for repeated questions, bytes; 0 for none [default: 1/64 of
-    /// the memory, at most 67108864]
+    /// Memory limit of the results of range queries that are kept for repeated queries, bytes; 0 for none [default: 1/64 of the
+    /// memory, at most 67108864]
     #[arg(long, value_name = "BYTES")]
     query_cache_bytes_max: Option<usize>,
     /// Interval at which the server stores its own metrics, seconds; 0 for never [default: 10]
@@ -85,11 +85,10 @@ pub struct Flags {
     /// Number of adjacent chunks of similar size that starts a merge [default: 8]
     #[arg(long, value_name = "N")]
     merge_rows: Option<usize>,
-    /// Bytes kept free on the disk: below it new records are refused, deletion continues [default: 268435456]
+    /// Bytes kept free on the disk; with less free space new records are refused, and deletion continues [default: 268435456]
     #[arg(long, value_name = "BYTES")]
     disk_reserve_bytes: Option<u64>,
-    /// Size of the journal up to which a stop leaves it to the next start, bytes; 0 to flush all records at a stop [default:
-    /// 67108864]
+    /// Largest journal that a stop leaves to the next start, bytes; 0 to flush all records at a stop [default: 67108864]
     #[arg(long, value_name = "BYTES")]
     stop_journal_bytes: Option<u64>,
     /// Retention sweep interval, seconds; 0 means continuously [default: 3600]
@@ -127,7 +126,7 @@ impl From<Flags> for Settings {
             disk_reserve_bytes: flags.disk_reserve_bytes,
             stop_journal_bytes: flags.stop_journal_bytes,
             sweep_seconds: flags.sweep_seconds,
-            // Rules have no flags. Only the file has them.
+            // Only the file has rules.
             ..Self::default()
         }
     }

@@ -55,7 +55,7 @@ fn init_log() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
-        // Logging internal errors would panic if stderr is closed.
+        // If stderr is closed, a report of a failed write of the log would panic.
         .log_internal_errors(false)
         .init();
 }
@@ -96,7 +96,7 @@ fn failure(error: ServeError) -> Failure {
     }
 }
 
-/// Whether an error is about the data directory as a whole, rather than about damage in it.
+/// Whether an error is about the data directory as a whole, not about damage in it.
 fn is_unusable(error: &tacho_store::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
     let of_directory = [AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem];

@@ -25,7 +25,6 @@ pub struct Mix {
     pub texts: Vec<String>,
 }
 
-/// One line of a mix.
 #[derive(Debug, PartialEq)]
 struct Line {
     /// Length of the range of a range query, ns. `None` for an instant query.
@@ -33,7 +32,6 @@ struct Line {
     query: String,
 }
 
-/// Loads the queries of a file, or the default queries.
 pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, Failure> {
     let lines = match file {
         Some(path) => {
@@ -64,7 +62,7 @@ pub fn load(file: Option<&Path>, training: &Training, seed: u64) -> Result<Mix, 
     for (text, found) in mix.texts.iter().zip(found.chunks(ASKED as usize)) {
         if !found.contains(&true) {
             eprintln!(
-                "warning: {text}: selects none of the sampled series; the mean time of a query includes it"
+                "warning: {text}: selects none of the sampled series; the mean time of a query includes this query"
             );
         }
     }
@@ -91,7 +89,7 @@ fn parse(text: &str) -> Result<Vec<Line>, String> {
         .collect()
 }
 
-/// The default mix, for some of the metrics: the values and their rates over a tenth of the time range, averages over the whole
+/// The default mix, for at most [`NAMES`] metrics: values and rates over a tenth of the time range, averages over the whole
 /// range, and instant queries of a long and a short window.
 fn default_lines(training: &Training) -> Vec<Line> {
     let names: BTreeSet<&str> = training.labels.iter().flatten().map(|labels| labels.name()).collect();
@@ -111,7 +109,7 @@ fn default_lines(training: &Training) -> Vec<Line> {
     out
 }
 
-/// Chooses the time of a query. The range ends at a random time of the data, and never begins before the data.
+/// A query ends at a random time of the data. A range never begins before the data.
 fn params(line: &Line, training: &Training, seed: u64, nth: u64) -> Params {
     let range = training.range;
     let share = xxh3_64_with_seed(&nth.to_le_bytes(), seed) as f64 / u64::MAX as f64;

@@ -53,7 +53,7 @@ pub struct Tune {
     /// Series to sample: a PromQL selector; also the selector of the recommended section
     #[arg(long = "match", value_name = "SELECTOR", default_value = "{__name__!=\"\"}")]
     selector: String,
-    /// Begin of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
+    /// Start of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
     #[arg(long, visible_alias = "from", value_name = "TIME", value_parser = ask::instant, allow_hyphen_values = true)]
     start: Option<i64>,
     /// End of the data: Unix seconds, RFC 3339, a date (UTC), or a time before now such as -2h [default: all]
@@ -74,13 +74,13 @@ pub struct Tune {
     /// What to favour
     #[arg(long, value_enum, default_value = "balanced", value_name = "WHAT")]
     favour: Favour,
-    /// Limit on the values of the sample
+    /// Limit on the number of values in the training data
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     values: usize,
     /// Time limit for all trials, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     seconds: u64,
-    /// Seed of the sample and of the times of queries
+    /// Seed of the choice of series and of the times of queries
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Write a plot of the trade-off to this file
@@ -101,7 +101,7 @@ const VALUES_MIN: usize = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Favour {
-    /// The settings with the least space; among settings that need at most 1 % more, the default, else the fastest to query
+    /// Prefers the least space. Of settings that need at most 1 % more, takes the default, or else the fastest to query
     Space,
     /// Prefers settings with half the space if queries take at most 1.5 times as long
     Balanced,

@@ -62,7 +62,6 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// The `match` line of the section.
     fn matches(&self) -> String {
         format!("match = {}", toml_text(&self.tune.selector))
     }
@@ -106,7 +105,7 @@ impl Report<'_> {
         }
         println!("\nRecommended for tacho.toml:\n\n{}", self.section());
         if let Some(path) = &self.tune.write {
-            println!("written to {}; the server reads it when it starts", path.display());
+            println!("written to {}; a server reads the file when it starts", path.display());
         }
     }
 
@@ -268,7 +267,7 @@ fn errors(trial: &Trial) -> String {
     format!("errors up to {:.3e} and {time}", trial.value_error_max)
 }
 
-/// Formats a duration (ns) in milliseconds or seconds, with the unit, which the rules of `tacho.toml` require.
+/// A duration with its unit, which the rules of `tacho.toml` require.
 fn toml_duration(ns: u64) -> String {
     match ns % 1_000_000 {
         0 => format!("{}ms", ns / 1_000_000),
@@ -276,9 +275,20 @@ fn toml_duration(ns: u64) -> String {
     }
 }
 
-/// Formats a TOML string, as a literal string if possible.
+/// A literal TOML string if possible, otherwise a basic string.
 fn toml_text(text: &str) -> String {
-    if text.contains('\'') { format!("{text:?}") } else { format!("'{text}'") }
+    if !text.chars().any(|c| c == '\'' || c.is_control()) {
+        return format!("'{text}'");
+    }
+    let mut basic = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => basic.extend(['\\', c]),
+            c if c.is_control() => basic.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => basic.push(c),
+        }
+    }
+    basic + "\""
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
@@ -289,6 +299,14 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 mod tests {
     use super::*;
     use tacho_api::time::parse_duration_with_unit;
+
+    #[test]
+    fn a_toml_string_holds_every_text() {
+        for text in ["{a=\"b\"}", "it's", "it's e\u{301}", "'\\\"\n\u{1}\u{7f}", ""] {
+            let table: toml::Table = toml::from_str(&format!("x = {}", toml_text(text))).unwrap();
+            assert_eq!(table["x"].as_str(), Some(text));
+        }
+    }
 
     #[test]
     fn a_duration_in_the_section_is_read_back_exactly() {

@@ -1,4 +1,4 @@
-//! Writes the recommended section to a configuration file, and keeps the rest of the file.
+//! Writes the recommended section to a configuration file, whose other text is kept.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -59,8 +59,8 @@ pub fn decided_before<'a>(
     series.filter(|labels| others.iter().any(|rule| rule.accepts(labels))).count()
 }
 
-/// Splits the text at the section of a selector into the text before and after it. Without such a section, splits at the end.
-/// `matches` is the `match` line of the section.
+/// The text before and after the section of a selector. If there is none, a new section belongs at the end. `matches` is the
+/// `match` line of the section.
 fn around(text: &str, matches: &str) -> (String, String) {
     let mut from = 0;
     while let Some(begin) = text[from..].find(BEGIN).map(|at| from + at) {

@@ -1,5 +1,5 @@
-//! The training data: a random sample of the series, kept in memory. The sample depends on a seed. Of series whose labels
-//! differ only in the name, it has all or none.
+//! The training data: a random sample of the series, kept in memory. The sample depends on a seed. It has all or none of the
+//! series whose labels differ only in the name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -31,7 +31,6 @@ use crate::command::{ask, mark};
 use crate::failure::Failure;
 use crate::terminal::progress;
 
-/// The sampled series.
 pub struct Training {
     pub groups: Vec<TrainingGroup>,
     /// For each group, the labels of its columns.
@@ -51,7 +50,6 @@ impl Training {
     }
 }
 
-/// Reads the data and keeps a sample of the series.
 pub fn gather(tune: &Tune) -> Result<Training, Failure> {
     let mut gathered = Gathered::new(tune.values.max(1), tune.seed);
     let bar = progress::bar(0, "reading");
@@ -153,8 +151,8 @@ async fn from_directory(
 /// Series with equal labels except for the name.
 type Together = HashMap<SeriesId, (Arc<Labels>, Vec<Sample>)>;
 
-/// The series kept so far. Series with equal labels except for the name are kept or removed together, because such series
-/// often have the same times and then share a group.
+/// The series kept so far. Series of a [`Together`] are kept or removed together, because they often have the same times and then
+/// share a group.
 struct Gathered {
     values_max: usize,
     seed: u64,
@@ -230,8 +228,8 @@ impl Gathered {
     }
 }
 
-/// Sorts the samples in the range by time, and returns their times and values. Of samples with equal times, only the last one
-/// is kept. Then samples of another value type than the earliest one are omitted.
+/// The times and values of the samples in the range, in order of time. Of samples with equal times, only the last one is kept.
+/// Samples of another value type than the earliest sample are omitted.
 fn columns(mut samples: Vec<Sample>, range: TimeRange) -> (Vec<Timestamp>, ValueColumn) {
     samples.retain(|sample| range.contains(sample.at));
     samples.sort_by_key(|sample| sample.at);

@@ -1,4 +1,4 @@
-//! Measures candidate settings: encodes the data, runs the queries, measures the times.
+//! Measures candidate settings: encodes the data, and runs the queries.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use super::training::Training;
 use crate::failure::Failure;
 use crate::terminal::progress;
 
-/// Chunk sizes to try, values per series. None exceeds the configurable maximum.
+/// Chunk sizes to try, values per series. The largest is the maximum of `values` in a `[[chunks]]` rule of `tacho.toml`.
 const SIZES: [usize; 6] = [512, 2_048, 8_192, 16_384, 32_768, 65_536];
 /// The codecs that decode fast.
 const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"];
@@ -22,7 +22,7 @@ const QUICK: [&str; 5] = ["constant", "step", "varint", "decimal", "dictionary"]
 const DEAREST: &str = "pco";
 /// Sizes that differ by at most this share count as equal.
 const NOISE: f64 = 0.001;
-/// How often the whole mix of queries is run. The fastest run counts, because other work on the machine may delay a run.
+/// Number of runs of the whole mix of queries. The fastest run counts, because other work on the machine may delay a run.
 const READS: usize = 3;
 
 /// The permitted loss (`None` without a tolerance), and the time limit of all trials.
@@ -42,7 +42,6 @@ impl Limits {
     }
 }
 
-/// A measured candidate.
 pub struct Trial {
     pub candidate: Candidate,
     /// Name of the set of codecs.
@@ -54,16 +53,16 @@ pub struct Trial {
 
 pub struct Trials {
     pub done: Vec<Trial>,
-    /// Number of planned candidates that were not tried because the time was over. Candidates of the second round are planned,
-    /// and so counted, only when the first round is complete.
+    /// Number of planned candidates that were not tried because the time was over. The second round is planned, and counted, only
+    /// when the first round is complete.
     pub left: usize,
 }
 
-/// A set of codecs with its name.
 type Codecs = (&'static str, CodecSet);
 
 impl Trials {
-    /// First tries sizes and compressions. Then tries codecs and tolerances with the best of them.
+    /// First tries sizes and compressions. Then tries sets of codecs, and the tolerance if there is one, with the best sizes and
+    /// compressions.
     pub fn run(training: &Training, mix: &Mix, limits: &Limits) -> Result<Self, Failure> {
         let begun = Instant::now();
         let all = ("all", CodecSet::ALL);
@@ -95,14 +94,13 @@ impl Trials {
         Ok(trials)
     }
 
-    /// Whether the trial uses the default settings.
     pub fn is_default(&self, at: usize) -> bool {
         let usual = candidate(Options::default().chunk_values, CodecSet::ALL, Compression::Auto);
         self.done[at].candidate == usual
     }
 
-    /// Of all trials with the chunk size, the tolerance and (within [`NOISE`]) the bytes of trial `best`, the one with the
-    /// fewest settings that are not the default. It is assumed that the times of such trials differ only by noise.
+    /// The trial with the fewest settings that are not the default, among all trials with the chunk size, the tolerance and
+    /// (within [`NOISE`]) the bytes of trial `best`. Their times are assumed to differ only by noise.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {
@@ -153,7 +151,7 @@ fn candidate(values: usize, codecs: CodecSet, compression: Compression) -> Candi
     Candidate { values, encoding, semantic: Semantic::default() }
 }
 
-/// The name of a candidate in the report: its compression, and whether it has a tolerance.
+/// The compression of a candidate, and whether it has a tolerance.
 pub fn name(candidate: &Candidate) -> String {
     let lossy = if candidate.semantic.is_lossless() { "" } else { ", with tolerance" };
     format!("{}{lossy}", candidate.encoding.compression.name())
@@ -190,7 +188,6 @@ fn measure(
     Ok(Trial { candidate, codecs, cost, value_error_max, time_error_max })
 }
 
-/// Decodes the chunks that the plan needs, and evaluates the plan.
 fn answer(plan: &Plan, training: &Training, encoded: &[EncodedGroup]) -> Result<(), Failure> {
     let data: Result<Vec<Vec<SeriesData>>, Failure> =
         plan.selectors().iter().map(|selection| select(selection, training, encoded)).collect();

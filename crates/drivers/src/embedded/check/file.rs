@@ -26,7 +26,6 @@ use super::super::scan::{Damage, Offset, Scanned, scan};
 use super::Image;
 use super::stream::{Extent, Walked, walk};
 
-/// One open file of an image.
 pub struct Opened {
     name: Arc<str>,
     path: PathBuf,
@@ -35,7 +34,6 @@ pub struct Opened {
     extent: Extent,
 }
 
-/// Result of reading one file.
 #[derive(Debug, Default)]
 pub struct FileChecked {
     pub rows: u64,
@@ -129,7 +127,7 @@ impl Opened {
         if damage.index {
             let at = self.expected.length - damage.excess;
             let at = Place { offset: Some(at), ..Place::file(self.name.clone()) };
-            let why = "the index or the trailer before this offset does not match its checksum";
+            let why = "the index or the trailer before this offset is damaged";
             findings.push(Finding::new(FindingKind::IndexDamaged, at, why));
         }
         if damage.missing > 0 {
@@ -152,7 +150,6 @@ impl Opened {
         findings
     }
 
-    /// The finding about an unexpected header.
     fn header(&self) -> Finding {
         let mut header = [0; HEADER_BYTES];
         let is_read = self.file.read_exact_at(&mut header, 0).is_ok();
@@ -242,7 +239,7 @@ impl Image {
         let bytes = all.get(..in_memory(opened.extent.end)).unwrap_or(&all);
         let rows_and_index = |place: &Range<u64>| place.start < opened.extent.end;
         let bad = readable.bad.iter().filter(|place| rows_and_index(place));
-        // The findings about the rows in these sectors report the loss.
+        // These findings report no loss, because the findings about the rows in the bad sectors report it.
         let of_disk = bad.map(|place| unreadable(&opened.name, place, &readable).loss(Loss::Nothing));
         checked.findings.extend(of_disk);
         let mut sound: BTreeSet<usize> = BTreeSet::new();
@@ -301,8 +298,8 @@ impl Image {
         Ok(checked)
     }
 
-    /// Examines a damaged place at which no index states a row with a value. Returns a damaged row if its key can be read and
-    /// it is not a deletion, otherwise a finding.
+    /// Examines a damaged place at which no index states a row with a value. Returns a damaged row if its key can be read and the
+    /// row is not a deletion. Otherwise returns a finding.
     fn place(
         &self,
         opened: &Opened,
@@ -336,8 +333,8 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // No index confirms the key, so it may be damaged, too. Therefore it is unknown whether a later row replaced this
-        // one, and the row counts as needed.
+        // No index confirms the key, so the key may be damaged, too. It is then unknown whether a later row has replaced this
+        // row. Therefore the row counts as needed.
         Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
     }
 }
@@ -367,7 +364,6 @@ fn trailer(opened: &Opened) -> io::Result<Option<Trailer>> {
     }
 }
 
-/// A finding about bytes of a file that the disk cannot read.
 fn unreadable(name: &Arc<str>, place: &Range<u64>, readable: &Readable) -> Finding {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let place = Place::range(name, place.start, place.end - place.start);
@@ -392,7 +388,7 @@ impl OwnedEntry {
         Self { action, table, partition, clustering, offset: offset as usize, bytes }
     }
 
-    /// The damaged row in the form that a reader gets.
+    /// The row with its place, as a read through the driver reports it.
     fn wrong(self, bytes: &[u8]) -> Wrong {
         let Self { table, offset, .. } = self;
         let found = bytes.get(offset..).unwrap_or_default();

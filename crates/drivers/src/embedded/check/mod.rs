@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   Image::open -> index of all rows -> driver()     for the rows of the Series and Meta tables
-//!   check_file  -> each row with its place           for the meaning of rows, tacho_store::check
+//!   check_file  -> each row with its place           for tacho_store::check, which decodes the rows
 //! ```
 
 mod file;
@@ -46,7 +46,6 @@ pub struct Image {
 struct Held {
     found: Found,
     manifest: Manifest,
-    /// The file `END`.
     end: io::Result<end::Found>,
     files: BTreeMap<u32, (Arc<File>, u64)>,
     wrong: Vec<(u32, Mismatch)>,
@@ -133,7 +132,8 @@ fn hold(directory: &Path) -> Result<Held> {
 fn try_hold(directory: &Path) -> Result<Held> {
     let found = Manifest::read(&RealDisk, directory)?;
     let mut manifest = found.manifest.clone().unwrap_or_default();
-    // Read before the lengths of the files, because a server may append rows at the same time.
+    // `END` is read before the lengths of the files. Otherwise a server could append rows in between, and the file would seem
+    // shorter than `END` states.
     let end = end::read(&RealDisk, directory);
     let mut files = BTreeMap::new();
     let is_there = exists(&RealDisk, directory).map_err(|e| Error::io("list segments", directory, e))?;
@@ -146,7 +146,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
         });
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
-            // A server removed it, or it is a directory or another object with the name of a segment.
+            // A server removed the file, or a directory or another object has the name of a segment.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {}
             Err(error) => return Err(Error::io("open segment", &path, error)),
         }
@@ -167,15 +167,15 @@ fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Optio
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
-/// A finding about damage of `END`. Its records are appended without a sync, so a power failure may damage the last ones.
+/// A finding about damage of `END`. Its records are appended without a sync, so a power failure may damage the last records.
 fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
     let place = names.file(end::FILE);
     match end {
         Ok(end::Found { damaged: 0, .. }) => None,
         Ok(end::Found { damaged, .. }) => {
             let why = format!(
-                "{damaged} bytes match no checksum. The file only states the length of the growing segment: if the end of \
-                 that segment is missing, too, this may not be detected"
+                "{damaged} bytes match no checksum. The file states only the length of the growing segment: if the end of \
+                 that segment is missing, too, a start may not detect the loss"
             );
             Some(Finding::new(FindingKind::Unacknowledged, place, why).remedy(END_REMEDY))
         }

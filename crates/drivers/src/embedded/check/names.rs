@@ -15,7 +15,6 @@ use super::super::survey::Mismatch;
 /// Known names in a directory, apart from segments.
 const KNOWN: [&str; 7] = ["LOCK", FILE, BACKUP, LOST, end::FILE, "RESERVE", "quarantine"];
 
-/// Makes the names of files in findings.
 pub struct Names<'a> {
     pub directory: &'a Path,
     pub prefix: &'a str,
@@ -26,7 +25,6 @@ impl Names<'_> {
         Place::file(format!("{}{name}", self.prefix))
     }
 
-    /// The place of a segment.
     pub fn of(&self, number: u32) -> Place {
         self.file(&file_name(number))
     }

@@ -13,14 +13,13 @@ use super::super::format::{
 };
 use super::super::scan::entry_of;
 
-/// Number of bytes read at a time. A longer row is read at once.
+/// Number of bytes that are read at a time. A longer row is read in one piece.
 const PART_BYTES: usize = 1 << 20;
 
 /// The parts of a file, as offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     pub number: u32,
-    /// End of the rows.
     pub rows_end: u64,
     /// End of the bytes to check. In a sealed file, index and trailer are between `rows_end` and `end`.
     pub end: u64,
@@ -31,7 +30,7 @@ pub struct Extent {
 pub enum Walked {
     /// All checksums match. Contains the CRC-32C of the bytes up to [`Extent::end`].
     Sound(u32),
-    /// The bytes at this offset are not the expected ones. The rows before the offset were handed out.
+    /// The bytes at this offset differ from the expected bytes. The rows before the offset were handed out.
     Stopped { at: u64 },
 }
 

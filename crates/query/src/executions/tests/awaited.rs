@@ -1,4 +1,4 @@
-//! Calls of the analyses by a caller that waits, for the other tests, and a test with a caller that has cancelled.
+//! The analyses, called without cancellation for the other tests, and a test of cancellation.
 
 use tacho_model::{OperationKind, TimeRange, TraceId};
 
@@ -39,7 +39,7 @@ pub fn graph(blocks: &[SourceBlock], filter: &Filter, level: Level) -> Graph {
     over(blocks, Graphing::new(filter.clone(), level))
 }
 
-/// Two blocks. A call of the first block causes the segment of the second, so that every pass over the blocks runs.
+/// Two blocks. A call of the first block causes the segment of the second block, so that every pass over the blocks runs.
 const TWO: &str = "
 shop h1 main trace=a1 base=1000 at=5000000000
   0 > http-server GET /ads

@@ -125,7 +125,7 @@ fn asked(query: &str, at: i64, (list, le): (&CounterList, usize)) -> f64 {
 
 #[test]
 fn increase_over_midnight_is_the_number_of_calls() {
-    // By day: a job just after midnight with as many calls as the day before, with more calls, and with longer ones.
+    // A job just after each midnight: as many calls as on the day before, more calls, longer calls, fewer calls.
     let jobs = [(50, 5), (50, 5), (80, 5), (90, 200_000_000), (10, 5)];
     let days = (0i64..).zip(jobs);
     let job = |(day, (count, duration))| (0..count).map(move |n| call(day * DAY + n, duration));
@@ -147,7 +147,8 @@ fn increase_over_midnight_is_the_number_of_calls() {
                 let per_second = expected / ((end - start) * 60) as f64;
                 assert!((got("rate") - per_second).abs() < 1e-9, "{counts:?} {le}: {start} to {end}");
             }
-            // Other windows are extrapolated by a minute.
+            // The first sample of a window that begins within a day is a minute after the start of the window. `increase`
+            // extrapolates over this minute.
             for midnight in 1..5 {
                 let end = midnight * DAY + 300 * MINUTE;
                 let within =
@@ -162,7 +163,7 @@ fn increase_over_midnight_is_the_number_of_calls() {
 
 #[test]
 fn counters_from_summaries_equal_those_from_the_calls() {
-    // The first calls are so few that their summaries have long slots. The last ones are many in few minutes.
+    // Few calls have a summary with long slots; many calls in few minutes have short slots.
     let early: Vec<Segment> = (0..50).map(|n| call(n * 7 * MINUTE, 5)).collect();
     let late: Vec<Segment> = (0..500).map(|n| call(1_000 * MINUTE + n * 1_000_000_000, 5)).collect();
     let blocks = [block(&early), block(&late)];

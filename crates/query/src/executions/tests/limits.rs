@@ -1,4 +1,4 @@
-//! Tests the limits of the joins: at a limit an answer is complete, one past it the answer says what it lacks.
+//! Tests the limits of the joins. At a limit, an answer is complete. Past the limit, the answer reports what it lacks.
 
 use std::fmt::Write;
 
@@ -96,7 +96,7 @@ const fn any(limit: usize) -> Search {
     }
 }
 
-/// Traces that each have two segments without a parent. The first one is the entry; the other one takes longer.
+/// Each trace has two segments without a parent. The first segment is the entry; the second segment takes longer.
 fn doubled(count: usize) -> Vec<SourceBlock> {
     let mut text = String::new();
     for nth in 1..=count {

@@ -1,5 +1,5 @@
-//! The answers of the folds, computed a second time from the spans of whole traces, over random segments. The folds see the
-//! rows in random order and in blocks of random size, and join them in several rounds.
+//! Folds give the answers that follow from the spans of whole traces, over random segments. The folds get the rows in random
+//! order and in blocks of random size, and join them in several rounds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,7 +188,7 @@ fn check_search(search: &Search, seeds: &[Seed], blocks: &[SourceBlock], round_m
             (t.trace_id, start, duration, outcome)
         })
         .collect();
-    // Only keys are compared: of several calls with equal keys, any may be found.
+    // A search may find any of several calls with equal keys, so only keys are compared.
     let key = |(id, start, duration, _): &Found| (*id, search.order.key(*start, *duration, *id).0);
     let expected = expected(search, seeds, blocks);
     let keys = |found: &[Found]| found.iter().map(key).collect::<Vec<_>>();

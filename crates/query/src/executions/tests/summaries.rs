@@ -17,8 +17,8 @@ const MINUTE_NS: i64 = 60_000_000_000;
 /// Steps of several hours, so that slots of each length fit into them.
 const RANGE: TimeRange = TimeRange::new(0, 14_400 * MINUTE_NS);
 
-/// Computes an answer. The blocks for which `is_summed` is true are replaced by their summaries, where the fold takes them. Also
-/// returns the number of these.
+/// Computes an answer. Replaces a block with `is_summed` by its summary if the fold accepts it. Also returns the number of
+/// summaries used.
 fn answer<F: Fold>(blocks: &[(SourceBlock, bool)], mut fold: F) -> (F::Answer, usize) {
     let mut summed = 0;
     while fold.pass().is_some() {
@@ -132,7 +132,7 @@ fn a_summary_with_slots_longer_than_a_step_is_refused() {
     assert_eq!([30, 60, 14_400].map(summed), [0, 0, 1]);
 }
 
-/// Folds a summary of one operation, of which `change` changes what is decoded, twice into each answer.
+/// Changes the summary of one operation, decodes it, and adds it twice to each answer.
 fn fold_hostile(change: impl Fn(&mut CallSummary)) -> (Vec<OperationStats>, Vec<ServiceStats>) {
     let block = blocks(&[(1, 0, None, vec![(0, 0, 1), (2, 0, 5)])], &[], u64::MAX).into_iter();
     let (SourceBlock { labels, block }, _) = block.max_by_key(|(source, _)| source.block.calls()).unwrap();
@@ -181,7 +181,7 @@ fn hostile_summaries_do_not_panic() {
     };
     assert_eq!(fold_hostile(swapped), none);
 
-    // Without the header of a chunk, these are valid.
+    // `decode` accepts these figures, because it does not compare them with the header of a chunk.
     let most = |slot: i64| {
         move |summary: &mut CallSummary| {
             summary.cells.truncate(1);

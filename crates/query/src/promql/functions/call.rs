@@ -1,4 +1,4 @@
-//! What is the input of a function that reads all of its arguments together, and which values are valid?
+//! What is the input of a function that reads all of its arguments together?
 
 use std::ops::RangeInclusive;
 
@@ -19,18 +19,18 @@ pub struct Call<'p, 'd> {
 }
 
 impl<'p, 'd> Call<'p, 'd> {
-    /// A counter of the samples read. It checks the limit of the whole query.
+    /// A counter of the samples read, which checks the limit of the whole query.
     pub fn visits(&self) -> Visits<'p> {
         self.visits.another()
     }
 
-    /// The arguments. `Function::check_count` guarantees that their number is `N`.
+    /// `Function::check_count` guarantees that there are `N` arguments.
     pub fn take<const N: usize>(self) -> Result<[Value<'d>; N], Error> {
         self.arguments.try_into().map_err(|_| Error::execution("internal: wrong number of arguments"))
     }
 }
 
-/// Limit on an argument that is a number of samples. No window holds so many samples.
+/// Limit on an argument that is a number of samples. No window holds so many.
 pub const SAMPLES_MAX: usize = u32::MAX as usize;
 
 /// An argument that must be an integer.

@@ -1,8 +1,7 @@
 //! Which functions replace the samples of a window? They select some samples, or compute new ones.
 //!
-//! These functions return range vectors. A range vector is a valid answer of an instant query. It is also a valid
-//! argument of functions `*_over_time`, as in `max_over_time(derivative(x[1h]))`. `outliers.rs` has more functions of
-//! this kind.
+//! These functions return range vectors, which are valid answers of instant queries and valid arguments of functions
+//! `*_over_time`, as in `max_over_time(derivative(x[1h]))`. `outliers.rs` has more functions of this kind.
 
 use std::collections::HashSet;
 
@@ -31,8 +30,7 @@ fn slopes(window: &Window<'_>) -> impl Iterator<Item = (i64, f64)> {
     pairs.map(|(at, values)| (at[1], (values[1] - values[0]) / seconds(at[1].saturating_sub(at[0]))))
 }
 
-/// At each sample, the mean of the samples of the window in the `seconds` seconds up to this sample. This interval is
-/// open at the left.
+/// At each sample, the mean of the samples of the window in the last `seconds` seconds. This interval is open at the left.
 pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
     visits.count(window.at.len())?;
@@ -76,8 +74,7 @@ pub fn keep_bottom(window: &Window<'_>, parameters: &[f64], _: &mut Visits<'_>) 
     Ok(best(window, count(parameters[0]), by_value))
 }
 
-/// The first `n` samples by `order`, returned in order of time. Among equal values the earlier sample is first. NaN is
-/// after all numbers.
+/// The first `n` samples by `order`, returned in order of time. Of equal values, the earlier sample is first. NaN is last.
 fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> Columns<'static> {
     let mut places: Vec<usize> = (0..window.values.len()).collect();
     let value = |place: usize| &window.values[place];
@@ -92,15 +89,14 @@ fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::O
     places.into_iter().map(|place| (window.at[place], window.values[place])).collect()
 }
 
-/// A small set of samples such that every other sample is within a tolerance of the line segments between them. The
-/// tolerance is in the unit of the value. The algorithm starts with the first and last sample. It adds the sample that
-/// is furthest from the current segment until no sample is further away than the tolerance. Distances are vertical (at
-/// the time of the sample), because times have another unit. U. Ramer, "An Iterative Procedure for the Polygonal
-/// Approximation of Plane Curves" (1972); D. Douglas, T. Peucker, "Algorithms for the Reduction of the Number of Points
-/// Required to Represent a Digitized Line or its Caricature" (1973).
+/// A small set of samples such that every other sample is within a tolerance, in the unit of the value, of the line
+/// segments between them. Starts with the first and last sample, and adds the sample that is furthest from the current
+/// segment until no sample is further away than the tolerance. Distances are vertical (at the time of the sample), because
+/// times have another unit. U. Ramer, "An Iterative Procedure for the Polygonal Approximation of Plane Curves" (1972);
+/// D. Douglas, T. Peucker, "Algorithms for the Reduction of the Number of Points Required to Represent a Digitized Line or
+/// its Caricature" (1973).
 ///
-/// Samples that are not finite are kept, and so are their neighbours, because no line can be drawn through such
-/// samples.
+/// Samples that are not finite are kept with their neighbours, because no line goes through them.
 pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let tolerance = if parameters[0] > 0.0 { parameters[0] } else { 0.0 };
     let finite = |place: &usize| window.values.get(*place).is_some_and(|value| value.is_finite());
@@ -128,10 +124,10 @@ pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>
     Ok(kept(window, |_, _| keep.next().unwrap_or(true)))
 }
 
-/// The sample between the samples `from` and `to` that is furthest from the line between these two, and its distance.
+/// The sample that is furthest from the line between the samples `from` and `to`, and its distance.
 fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)> {
     let after = |place: usize| seconds(window.at[place].saturating_sub(window.at[from]));
-    // Computed with halves of the values, because the difference of two large values overflows.
+    // Halves of the values, because the difference of two large values overflows.
     let slope = (window.values[to] / 2.0 - window.values[from] / 2.0) / after(to);
     let distance = |place: usize| {
         let half = window.values[place] / 2.0 - window.values[from] / 2.0 - slope * after(place);
@@ -140,9 +136,9 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
     (from + 1..to).map(distance).reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Counts samples in windows of `seconds` seconds, from the end of the range backwards. The result has a sample at the
-/// end of each window that has at least `n` more samples than the previous window, and at least one more. The value of the
-/// sample is the difference. The oldest complete window yields no sample, because it has no previous window.
+/// Counts samples in windows of `seconds` seconds, from the end of the range backwards. A window that has at least `n` more
+/// samples than the previous window, and at least one more, yields a sample at its end. The value is the difference. The
+/// oldest complete window yields no sample, because it has no previous window.
 #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
@@ -170,7 +166,7 @@ pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) 
     Ok(bursts.into_iter().collect())
 }
 
-/// The samples for which `keep` returns true. `keep` is called in order of time.
+/// The samples for which `keep` returns true, called in order of time.
 pub fn kept(window: &Window<'_>, mut keep: impl FnMut(i64, f64) -> bool) -> Columns<'static> {
     let samples = window.at.iter().copied().zip(window.values.iter().copied());
     samples.filter(|(at, value)| keep(*at, *value)).collect()

@@ -12,14 +12,14 @@ use crate::promql::rows::{Row, Twins, Value, settle};
 use crate::promql::window::{Visits, Walk};
 use crate::promql::{STALE, labels};
 
-/// Default radius. A larger radius costs more time and usually gives a smaller error.
+/// A larger radius costs more time and usually gives a smaller error.
 const RADIUS_DEFAULT: usize = 1;
 
 /// Limit on the matrix cells computed for one pair of windows at one resolution, 8 bytes each.
 const CELLS_MAX: usize = 50_000_000;
 
 /// Mean distance along the warp path. At each step, compares each series of the first range vector with the only series of the
-/// second that has samples.
+/// second range vector that has samples.
 pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     let (grid, canvas, mut visits) = (call.grid, call.canvas, call.visits());
     let mut arguments = call.arguments.into_iter();
@@ -50,7 +50,7 @@ pub fn dtw_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     settle(rows, Twins::Refuse).map(Value::Vector)
 }
 
-/// The finite samples of the only series that has any. An error if several series have some.
+/// The finite samples of the only series that has any. Returns an error if several series have finite samples.
 fn only(
     walks: &mut [Walk<'_>],
     now: i64,
@@ -110,8 +110,8 @@ fn widened(path: &[Range<usize>], rows: usize, columns: usize, radius: usize) ->
         let Range { start, end } = path[(row / 2).min(path.len() - 1)];
         2 * start..(2 * end).min(columns)
     };
-    // A path never goes back. Therefore the rows around `row` use only columns between the start of the first of these
-    // rows and the end of the last.
+    // A path never goes back, so the rows around `row` use only columns from the start of the first of these rows to the
+    // end of the last.
     let around = |row: usize| {
         let (first, last) = (row.saturating_sub(radius), row.saturating_add(radius).min(rows - 1));
         fine(first).start.saturating_sub(radius)..fine(last).end.saturating_add(radius).min(columns)
@@ -123,12 +123,11 @@ struct Warped {
     cost: f64,
     /// Number of pairs on the path.
     length: usize,
-    /// For each row: the columns on the path.
+    /// The columns on the path, by row.
     path: Vec<Range<usize>>,
 }
 
-/// The cheapest path within a band from the first pair to the last. Each step advances one series or both series by
-/// one.
+/// The cheapest path within a band from the first pair to the last. Each step advances one series or both by one value.
 fn warp(a: &[f64], b: &[f64], band: &[Range<usize>], visits: &mut Visits<'_>) -> Result<Warped, Error> {
     let cells = band.iter().map(ExactSizeIterator::len).sum::<usize>();
     let cells_max = CELLS_MAX.min(visits.points_max());

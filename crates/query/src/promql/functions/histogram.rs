@@ -7,7 +7,7 @@ use tacho_model::Labels;
 
 use crate::Error;
 use crate::promql::functions::call::Call;
-use crate::promql::label_room::LabelRoom;
+use crate::promql::label_memory::LabelRoom;
 use crate::promql::labels::{rebuilt, without_name};
 use crate::promql::quantile::by_value;
 use crate::promql::rows::{Canvas, Row, Twins, Value, settle};

@@ -7,7 +7,7 @@ use tacho_model::{Labels, Rewrite};
 
 use crate::Error;
 use crate::promql::functions::call::Call;
-use crate::promql::label_room::LabelRoom;
+use crate::promql::label_memory::LabelRoom;
 use crate::promql::labels::{check_value, with};
 use crate::promql::rows::{Row, Twins, Value, settle};
 
@@ -45,7 +45,6 @@ pub fn join<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     })
 }
 
-/// Gives each row the labels that `change` returns; `None` keeps its labels.
 fn relabel<'d>(
     mut rows: Vec<Row>,
     room: &LabelRoom,

@@ -33,7 +33,7 @@ pub fn clamp_max(value: f64, parameters: &[f64]) -> Option<f64> {
 
 /// Halves are rounded up, also for negative numbers.
 pub fn round(value: f64, parameters: &[f64]) -> Option<f64> {
-    // Multiplies by the inverse, because `1.0 / 0.1` is exactly 10, but the double 0.1 is not exactly a tenth.
+    // The inverse, because `1.0 / 0.1` is exactly 10, but the double 0.1 is not exactly a tenth.
     let inverse = 1.0 / parameters.first().copied().unwrap_or(1.0);
     Some((value * inverse + 0.5).floor() / inverse)
 }

@@ -1,5 +1,4 @@
-//! Which samples of a window are outliers? The functions return these samples with times and values; `count_over_time`
-//! counts them. NaN is never an outlier and is ignored in the statistics.
+//! Which samples of a window are outliers? NaN is never an outlier and is ignored in the statistics.
 
 use crate::Error;
 use crate::promql::quantile::neighbours;

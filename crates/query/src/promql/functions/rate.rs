@@ -26,8 +26,7 @@ fn extrapolated(counter: &Counter, window: &Bounds) -> Option<(f64, f64)> {
     increase.add(last - first);
     let increase = increase.total();
     if increase > 0.0 && first >= 0.0 {
-        // A counter does not start below zero. Therefore the extrapolation into the past stops at the time at which the
-        // counter would be zero.
+        // A counter does not start below zero, so the extrapolation into the past stops where the counter would be zero.
         span.before = span.before.min(span.sampled * (first / increase));
     }
     Some((increase, span.factor()))
@@ -42,9 +41,8 @@ struct Span {
 }
 
 impl Span {
-    /// If the gap between a boundary and the nearest sample is less than 1.1 times the mean distance of samples, the
-    /// series is extended to the boundary. Otherwise the series is extended by half the mean distance beyond its
-    /// outermost sample. `None` for fewer than two samples.
+    /// Extends the series to a boundary if the gap between the boundary and the nearest sample is less than 1.1 times the
+    /// mean distance of samples, otherwise by half the mean distance. `None` for fewer than two samples.
     #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
     fn of(ends: &Ends, window: &Bounds) -> Option<Self> {
         let gaps = ends.count.checked_sub(1).filter(|gaps| *gaps > 0)?;

@@ -13,14 +13,13 @@ use crate::promql::variance::Deviation;
 use crate::promql::window::Walk;
 use crate::promql::{STALE, labels};
 
-/// Permitted sizes of the alphabet. With a single letter, all words would be equal. With 26 letters, `z` is the last one.
+/// Permitted sizes of the alphabet. With a single letter, all words would be equal.
 const LETTERS: std::ops::RangeInclusive<usize> = 2..=26;
 
 /// Limit on the segments of a window; the paper uses dozens.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// Default for the flat deviation, in the unit of the value. A window with a smaller deviation counts as flat, so that
-/// noise does not become a shape.
+/// In the unit of the value. A window with a smaller deviation counts as flat, so that noise does not become a shape.
 const FLAT_DEFAULT: f64 = 0.01;
 
 /// Number of occurrences of the pattern in the word of each window; occurrences may overlap.
@@ -72,8 +71,8 @@ impl Word {
         }
     }
 
-    /// The word of a window: one letter per segment. Values that are not finite are ignored. `None` if fewer values than segments
-    /// are left.
+    /// The word of a window: one letter per segment. Values that are not finite are ignored. `None` if there are fewer finite
+    /// values than segments.
     fn of(&self, values: &[f64]) -> Option<Vec<u8>> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         if values.len() < self.segments {
@@ -83,7 +82,7 @@ impl Word {
         let normal = |value: f64| if deviation < self.flat { 0.0 } else { (value - mean) / deviation };
         let breakpoints = breakpoints(self.letters);
         let letter = |mean: f64| {
-            // If a mean equals a breakpoint, it becomes the letter above the breakpoint.
+            // A mean that equals a breakpoint becomes the letter above the breakpoint.
             let above = breakpoints.partition_point(|breakpoint| *breakpoint <= mean);
             b'a' + u8::try_from(above).unwrap_or(25)
         };
@@ -91,7 +90,7 @@ impl Word {
     }
 }
 
-/// Means over `segments` parts of equal length. A sample on a border counts for both parts in proportion.
+/// Means over `segments` parts of equal length. Both parts share a sample on their border in proportion.
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 samples")]
 fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
     // The unit is 1 / `segments` of a sample: each sample has `segments` units, each segment has `values.len()` units.
@@ -124,8 +123,8 @@ fn breakpoints(letters: usize) -> Vec<f64> {
     (1..letters).map(breakpoint).collect()
 }
 
-/// Probability of a standard normal value below `z`, for |z| up to 3. Uses the series DLMF 7.6.2 of the error function,
-/// <https://dlmf.nist.gov/7.6.E2>, whose terms all have the sign of `z`.
+/// Probability of a standard normal value below `z`, for |z| up to 3, by a series of the error function
+/// (<https://dlmf.nist.gov/7.6.E2>). All terms have the sign of `z`.
 fn normal_below(z: f64) -> f64 {
     let mut term = z;
     let mut sum = z;

@@ -66,7 +66,7 @@ pub fn minute(at: f64) -> f64 {
 /// Whole seconds, rounded towards 0; `None` for a value outside the calendar's range.
 #[expect(clippy::cast_possible_truncation, reason = "checked against the years of the calendar")]
 fn whole(at: f64) -> Option<i64> {
-    // The limits are -10^14 s and 10^14 s, about three million years.
+    // About three million years in both directions.
     if at.abs() < 1e14 { Some(at as i64) } else { None }
 }
 

@@ -1,20 +1,20 @@
 //! What is the trend of a window? A least squares line through its samples, with a confidence interval.
 //!
 //! Slopes are per second. Source: N. R. Draper, H. Smith, "Applied Regression Analysis" (1998), chapter 1. With `n`
-//! samples, the error of the slope (its difference from the true slope) divided by its standard error has a t distribution
-//! with `n - 2` degrees of freedom, if errors are normal, independent and of constant variance. Autocorrelated samples are
-//! not independent; their trend looks more significant than it is.
+//! samples, the difference between slope and true slope, divided by the standard error, has a t distribution with `n - 2`
+//! degrees of freedom, if errors are normal, independent and of constant variance. Autocorrelated samples are not
+//! independent; their trend looks more significant than it is.
 
 use crate::promql::line::{Fit, Moments};
 use crate::promql::student;
 use crate::promql::window::Bounds;
 
-/// The slope of the line that fits the samples best. `None` for fewer than two samples.
+/// `None` for fewer than two samples.
 pub fn slope(moments: &Moments, _: &Bounds, _: &[f64]) -> Option<f64> {
     is_line(moments).then(|| moments.slope())
 }
 
-/// Value of the line a given number of seconds after the evaluation time.
+/// Value of the line `parameters[0]` seconds after the evaluation time.
 pub fn predict_linear(moments: &Moments, window: &Bounds, parameters: &[f64]) -> Option<f64> {
     is_line(moments).then(|| ahead_of(moments, window.now, parameters[0]))
 }
@@ -36,7 +36,7 @@ fn is_line(moments: &Moments) -> bool {
 /// samples.
 pub fn p_value(fit: &Fit, _: &Bounds, _: &[f64]) -> Option<f64> {
     let (slope, error) = (fit.slope(), fit.slope_error()?);
-    // Without scatter the ratio is infinite, or 0/0 if the slope is 0 as well.
+    // Without scatter the error is 0, and a slope of 0 would give 0/0.
     let t = if slope == 0.0 { 0.0 } else { slope / error };
     Some(student::two_sided(t, fit.count() - 2.0))
 }

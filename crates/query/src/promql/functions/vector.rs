@@ -53,8 +53,8 @@ pub fn absent_over_time<'d>(call: Call<'_, 'd>) -> Result<Value<'d>, Error> {
     Ok(Value::Vector(settle(vec![row], Twins::Join)?))
 }
 
-/// The labels that the missing series must have, without the name: labels with a matcher for equality, unless another matcher of
-/// the same label follows. Prometheus has the same rule.
+/// The labels that the missing series must have, without the name. As in Prometheus, these are labels with a matcher for
+/// equality, unless another matcher of the same label follows.
 fn labels_of_absent(nodes: &[&Node]) -> Result<Arc<Labels>, Error> {
     let [Node::Instant { selector, .. } | Node::Range { selector, .. }] = nodes else {
         return Ok(Arc::new(Labels::empty()));
@@ -117,7 +117,6 @@ fn sorted_by_label<'d>(call: Call<'_, 'd>, direction: fn(Ordering) -> Ordering) 
     Ok(Value::Vector(rows))
 }
 
-/// Labels are borrowed, because they may be long.
 fn value<'r>(row: &'r Row, name: &str) -> &'r str {
     row.labels.get(name).unwrap_or("")
 }

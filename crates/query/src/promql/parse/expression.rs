@@ -32,11 +32,9 @@ const OPERATORS: [(&str, BinaryOp, u8); 16] = [
     ("^", BinaryOp::Power, POWER),
 ];
 
-/// Keywords that can be the name of a metric only in braces and quotes: `{"on"}`. The same is true of the numbers `inf` and
-/// `nan`. All other keywords need neither.
+/// Keywords that can be the name of a metric only in braces and quotes: `{"on"}`. So can the numbers `inf` and `nan`.
 pub const RESERVED: [&str; 6] = ["atan2", "bool", "group_left", "group_right", "ignoring", "on"];
 
-/// How messages name an operator.
 pub fn operator_name(op: BinaryOp) -> &'static str {
     OPERATORS.iter().find(|(_, other, _)| *other == op).map_or("", |(name, ..)| *name)
 }

@@ -28,7 +28,7 @@ impl Token<'_> {
         self.at + self.text.len()
     }
 
-    /// Compares without regard to case, because PromQL compares its keywords in this way.
+    /// Ignores case, as PromQL does for its keywords.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
     }
@@ -38,8 +38,8 @@ impl Token<'_> {
 pub struct Lexer<'t> {
     source: Source<'t>,
     at: usize,
-    /// Whether the position is between `[` and `]`. There a colon at the start of a token is a symbol; elsewhere it belongs to a
-    /// name.
+    /// Whether the position is between `[` and `]`, where a colon at the start of a token is a symbol. Elsewhere the colon
+    /// belongs to a name.
     in_range: bool,
 }
 
@@ -125,7 +125,7 @@ fn number_bytes(rest: &str) -> usize {
     }
 }
 
-/// Whether a byte may stand between any two tokens. All other white space is an error.
+/// Whether a byte may separate tokens. All other white space is an error.
 pub const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tacho_model::DURATION_UNITS;
 
-/// The value of a number or duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     Plain(f64),
@@ -66,13 +65,13 @@ pub fn quoted(text: &str) -> String {
     format!("{shown:?}{dots}")
 }
 
-/// Shows a string of the query in a message with its own quotes; a long string is cut.
+/// Like [`quoted`], for a string that has quotes.
 pub fn quoted_already(text: &str) -> String {
     let (shown, dots) = cut(text);
     format!("{shown}{dots}")
 }
 
-/// The part of a text that a message shows. Dots mark the place at which the text is cut.
+/// The part of a text that a message shows, and dots if the text is cut.
 fn cut(text: &str) -> (&str, &'static str) {
     const CHARS_MAX: usize = 40;
     match text.char_indices().nth(CHARS_MAX) {
@@ -104,7 +103,7 @@ fn underscores_separate_digits(text: &str) -> bool {
         .all(|(at, _)| (at.checked_sub(1).is_some_and(is_digit) || after_prefix(at)) && is_digit(at + 1))
 }
 
-/// Parses a duration; returns ns. `None` if the text is not a duration; `Err` if the duration is too long.
+/// The duration in ns. `None` if the text is not a duration; `Err` if the duration is too long.
 fn duration(text: &str) -> Option<Result<i64, String>> {
     let mut rest = text;
     let mut units = DURATION_UNITS.iter();
@@ -121,8 +120,8 @@ fn duration(text: &str) -> Option<Result<i64, String>> {
     Some(total.ok_or_else(|| too_long(text)))
 }
 
-/// The content of a string that is given with its quotes. An error holds the distance in bytes from the first quote to
-/// the fault (0 if the escapes yield bytes that are not UTF-8), and the message.
+/// The content of a string with quotes. An error has the distance in bytes from the first quote to the fault (0 if the
+/// escapes yield bytes that are not UTF-8), and the message.
 pub fn unquote(text: &str) -> Result<Cow<'_, str>, (usize, String)> {
     let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
     if text.starts_with('`') || !inner.contains('\\') {

@@ -74,12 +74,10 @@ impl<'t> Parser<'t, '_> {
         Ok(std::mem::replace(&mut self.next, next))
     }
 
-    /// Whether the next token is this symbol.
     fn is(&self, symbol: &str) -> bool {
         self.next.kind == Kind::Symbol && self.next.text == symbol
     }
 
-    /// Removes the next token if it is this symbol.
     fn takes(&mut self, symbol: &str) -> Result<bool, Error> {
         let found = self.is(symbol);
         if found {
@@ -88,7 +86,6 @@ impl<'t> Parser<'t, '_> {
         Ok(found)
     }
 
-    /// Removes the next token if it is this keyword.
     fn takes_word(&mut self, word: &str) -> Result<bool, Error> {
         let found = self.next.is_word(word);
         if found {
@@ -104,8 +101,8 @@ impl<'t> Parser<'t, '_> {
         self.take()
     }
 
-    /// Removes the bracket that closes `open`. If another token is next, the message names `instead` (such as `"," or `), the
-    /// tokens that are also valid here, before the bracket.
+    /// Removes the bracket that closes `open`. `instead` names other valid tokens (such as `"," or `) for the message of an
+    /// error.
     fn close(&mut self, open: Token<'t>, instead: &str) -> Result<(), Error> {
         let bracket = match open.text {
             "(" => ")",
@@ -121,7 +118,7 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    /// Counts an operator. An error has the place of the next token.
+    /// An error has the place of the next token.
     fn count_operator(&mut self) -> Result<(), Error> {
         self.operators += 1;
         self.check_limit("operators", self.operators, self.limits.operators_max)
@@ -134,7 +131,6 @@ impl<'t> Parser<'t, '_> {
         Err(Error::limit(what, value as u128, limit).at(self.source.place(self.next.at)))
     }
 
-    /// An error at the next token.
     fn error_here(&self, message: impl Into<String>) -> Error {
         self.source.error(self.next.at, message)
     }

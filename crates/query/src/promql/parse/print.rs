@@ -1,5 +1,4 @@
-//! Prints a parsed query with all parentheses. The text shows how the parser understood the query, and parses to the
-//! same tree.
+//! Prints a parsed query with all parentheses. The text parses to the same tree.
 
 use std::fmt;
 

@@ -115,8 +115,8 @@ impl<'t> Parser<'t, '_> {
         let range = self.positive_duration("a duration such as 5m")?;
         let at = expr.at;
         if self.takes(":")? {
-            // A subquery counts as an operator, because a chain of subqueries is a deep tree
-            // without open brackets.
+            // A subquery counts as an operator, because a chain such as `x[1m:][1m:]` is a deep tree without
+            // nested brackets.
             self.count_operator()?;
             let step = if self.is("]") { None } else { Some(self.positive_duration("a duration or \"]\"")?) };
             self.close(open, "")?;
@@ -143,7 +143,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Parses a duration. Returns it in ns, with its position.
+    /// A duration in ns, with its position.
     fn duration(&mut self, wanted: &str) -> Result<(i64, usize), Error> {
         let token = self.next;
         if token.kind != Kind::Number {
@@ -159,7 +159,6 @@ impl<'t> Parser<'t, '_> {
         Ok(sign * self.duration("a duration after offset")?.0)
     }
 
-    /// Parses the time after `@`.
     pub fn at_time(&mut self) -> Result<At, Error> {
         for (word, at) in [("start", At::Start), ("end", At::End)] {
             if self.takes_word(word)? {

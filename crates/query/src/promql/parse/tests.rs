@@ -79,7 +79,7 @@ fn limits_accept_their_value_and_refuse_one_more() {
     }
 }
 
-/// Fragments of PromQL, so that random sequences of them are often nearly valid.
+/// Fragments of PromQL. Random sequences of them are often nearly valid.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "x", "y", "sum", "by", "and", "offset", "start", "inf", "{", "}", "a", "=", "!=", "=~", "!~", "\"a\"", "'b'", "`c`",
@@ -148,8 +148,8 @@ fn expressions() -> impl Strategy<Value = String> {
     })
 }
 
-/// Returns whether `text` is valid. Checks that a valid query, once printed, parses to the same tree, and that the place of an
-/// error is within the text.
+/// Whether `text` is valid. Checks that the print of a valid query parses to the same tree, and that the place of an error is
+/// within the text.
 fn check(text: &str) -> Result<bool, TestCaseError> {
     match printed(text) {
         Ok(once) => {

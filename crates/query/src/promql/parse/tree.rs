@@ -6,7 +6,7 @@ use tacho_model::MatchOp;
 
 use super::super::node::{AggregateOp, BinaryOp, LabelChoice, Matching, Modifiers};
 
-/// The tree has no node for parentheses; they only determine the operands.
+/// Parentheses have no node.
 #[derive(Debug)]
 pub struct Expr<'t> {
     pub kind: Kind<'t>,

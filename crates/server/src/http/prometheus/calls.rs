@@ -3,6 +3,9 @@
 //!
 //! A selector gets these series if it has one of their names. Their labels are `service`, `host`, `operation`, `kind`, and `le`
 //! for buckets. `tacho_query::executions::Counters` counts the calls.
+//!
+//! This file and `fetch.rs`, `series.rs` use each other: a selector of samples may also select series of calls,
+//! which are read and listed like other series.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Tests that an import that is interrupted and resumed gives the same result as an uninterrupted one.
+//! Tests that a resumed import gives the same result as an uninterrupted import.
 
 use std::io::Write;
 
@@ -10,7 +10,6 @@ use crate::command::import::Import;
 use crate::command::import::ledger::Account;
 use crate::command::import::state::Keeper;
 
-/// Parses the arguments of an import as the command line does.
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
@@ -23,7 +22,6 @@ struct Place {
     args: Vec<String>,
 }
 
-/// The full result of a run.
 struct Ended {
     pieces: Vec<Piece>,
     outcome: Outcome,
@@ -79,7 +77,7 @@ fn accounts(outcome: &Outcome) -> Vec<(&(Kind, SeriesId), &Account)> {
     list
 }
 
-/// Checks that there are at least this many checkpoints, and that resuming from each of them gives the same result.
+/// Checks that a run makes at least `checkpoints_min` checkpoints, and that resuming from each of them gives the same result.
 fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
     let place = Place::new(files, args);
     let state = place.state();
@@ -90,7 +88,7 @@ fn check(files: &[(&str, &[u8])], args: &[&str], checkpoints_min: usize) {
         checkpoints += 1;
         assert!(
             place.taken_up(&state, bytes, piece.seq - 1).is_none(),
-            "a checkpoint ahead of the store is used"
+            "a checkpoint ahead of the state is used"
         );
         let from = place.taken_up(&state, bytes, piece.seq).unwrap();
         let rest = place.run(&state, Some(from)).unwrap();
@@ -136,8 +134,8 @@ fn row_files_resume_at_any_checkpoint() {
     check(&[("a.jsonl", &rows(60_000, jsonl, "{\n"))], &[], 2);
     let line = |at: usize| format!("m,l={} v={at},t=\"two\nlines\" {at}\n", at % 5);
     check(&[("a.lp", &rows(60_000, line, "m v=x 1\n"))], &["--precision", "s"], 2);
-    // In OpenMetrics, types precede their samples. So such a file is always read from its beginning, but files that were
-    // read completely are skipped.
+    // In OpenMetrics, types precede their samples, so a file is always read from its beginning. Files that were read completely
+    // are skipped.
     let om = format!("# TYPE r counter\n{}# EOF\n", "r_total 1 1\n".repeat(200_000));
     check(&[("a.om", om.as_bytes()), ("b.csv", b"time,x\n1,1\n"), ("c.om", om.as_bytes())], &[], 1);
     // The numbers of the second file are ambiguous. The number format detected in the first file applies.

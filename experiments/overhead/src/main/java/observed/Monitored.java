@@ -5,13 +5,13 @@ import io.tachograph.overhead.CpuClock;
 /**
  * The observed program: a recursion that only spends processor time. It has the shape of MooBench
  * (Waller, Fittkau, Hasselbring, 2014), so that figures can be compared. This package has no other
- * class, because some frameworks are configured to record the whole package.
+ * class, because some frameworks record the whole package.
  */
 public final class Monitored {
 
     /**
      * @param methodTimeNs minimum processor time of the innermost call. With 0 the call only reads
-     * the wall clock twice, so that only the recording is measured
+     *     the wall clock twice
      * @param depth calls in one trace
      * @return the time at the end, to prevent optimisation
      */

@@ -13,7 +13,6 @@ import java.util.concurrent.TimeUnit;
 
 import javax.management.ObjectName;
 
-/** Runs many threads at the same time and prints the memory of the process. */
 final class Busy {
     private static final int ROUNDS = 3;
 
@@ -59,8 +58,8 @@ final class Busy {
     }
 
     /**
-     * Runs platform threads on which no call is recorded. Each of them only submits a task to a
-     * pool, and then waits.
+     * Runs platform threads on which no call is recorded. Each thread submits a task to a pool and
+     * waits.
      */
     static void handing(int count) throws Exception {
         ThreadPoolExecutor pool =
@@ -87,9 +86,9 @@ final class Busy {
     }
 
     /**
-     * Prints the memory of the process in bytes. The heap is printed without the frames of parked
-     * virtual threads, because the JVM keeps one or two chunks of them per thread, depending on the
-     * last collection.
+     * Prints the heap, the direct memory and the resident memory of the process, in bytes. The heap
+     * excludes the frames of parked virtual threads ({@code StackChunk}), because their number
+     * varies: the JVM keeps one or two chunks per thread, depending on the last collection.
      */
     private static void tell() throws Exception {
         String histogram =
@@ -118,7 +117,7 @@ final class Busy {
         System.out.println("heap " + heap + " direct " + direct + " resident " + resident());
     }
 
-    /** Resident memory, on Linux; -1 on other systems. */
+    /** Resident memory of the process in bytes; -1 on systems other than Linux. */
     private static long resident() throws Exception {
         Path status = Path.of("/proc/self/status");
         if (!Files.exists(status)) {

@@ -27,9 +27,9 @@ final class Entries {
     }
 
     /**
-     * Runs until a line arrives on standard input. Two threads run the hot operation, a third one
-     * submits tasks, a fourth one runs the hot operation so that it fails, and the current thread
-     * runs the rare operation.
+     * Runs until a line arrives on standard input. Two threads run the hot operation. A third
+     * thread submits tasks, and in a fourth thread the hot operation fails. The current thread runs
+     * the rare operation.
      */
     static void run() throws Exception {
         Steady.tellLater();
@@ -82,10 +82,7 @@ final class Entries {
         }
     }
 
-    /**
-     * Its methods are recorded, unlike those of the surrounding class. A test aggregates {@code
-     * tiny}.
-     */
+    /** The methods of this class are recorded, unlike those of the surrounding class. */
     static final class Traces {
         private Traces() {}
 
@@ -110,7 +107,6 @@ final class Entries {
             step();
         }
 
-        /** Starts three pieces of work in other threads: two tasks and a thread. */
         static void hands(ExecutorService pool) {
             pool.execute(Traces::piece);
             pool.execute(Traces::piece);

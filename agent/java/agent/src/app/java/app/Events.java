@@ -53,7 +53,6 @@ final class Events {
     @Record
     record CartEmptied(long cart, @Unit("EUR") double total) {}
 
-    /** A record whose accessor throws. */
     @Record
     record Fragile(int value) {
         @Override
@@ -62,7 +61,7 @@ final class Events {
         }
     }
 
-    /** Its methods are recorded, unlike those of the surrounding class. */
+    /** The methods of this class are recorded, unlike those of the surrounding class. */
     static final class Shop {
         private Shop() {}
 
@@ -147,7 +146,6 @@ final class Events {
         CartEmptiedRecords.write();
     }
 
-    /** Writes a Java record in both possible ways. */
     private static final class CartEmptiedRecords {
         static void write() {
             Events_CartEmptiedRecord.write(17, 9.5);
@@ -156,7 +154,6 @@ final class Events {
         }
     }
 
-    /** Writes records inside and outside of calls. */
     private static void write(int thread, int records) {
         for (int number = 0; number < records; number++) {
             if (number % 2 == 0) {

@@ -14,7 +14,7 @@ final class Loaders {
 
     /**
      * Creates loaders until a line arrives on standard input, and prints how many loaders were not
-     * collected.
+     * garbage-collected.
      */
     static void run() throws Exception {
         List<WeakReference<ClassLoader>> made = new ArrayList<>();
@@ -44,7 +44,7 @@ final class Loaders {
         return loader;
     }
 
-    /** Defines the guest and its exception, and delegates all other classes to its parent. */
+    /** Defines the guest and the guest's exception. */
     private static final class Own extends ClassLoader {
         Own() {
             super(Own.class.getClassLoader());
@@ -65,10 +65,7 @@ final class Loaders {
         }
     }
 
-    /**
-     * Throws an exception of a class of its own loader. The agent must not retain that exception
-     * either.
-     */
+    /** Throws an exception whose class the same loader defines. */
     public static final class Guest implements Runnable {
         @Override
         public void run() {

@@ -4,9 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
-/**
- * Programs that run until a line arrives on standard input. The tests act on them while they run.
- */
+/** Programs that wait for lines on standard input. */
 final class Steady {
     private static final int LAST_REQUESTS = 500;
 
@@ -15,8 +13,8 @@ final class Steady {
     private Steady() {}
 
     /**
-     * Makes requests in the given number of threads. At the end, one more thread makes a known
-     * number of requests.
+     * Makes requests in the given number of threads until a line arrives on standard input. Then
+     * one more thread makes {@link #LAST_REQUESTS} requests.
      */
     static void run(int threads) throws Exception {
         List<Thread> workers = new ArrayList<>();
@@ -66,7 +64,7 @@ final class Steady {
         private final int value;
 
         /**
-         * Constructors are part of this test because the agent instruments them in another way than
+         * Part of the recursion, because the agent instruments constructors in another way than
          * methods.
          */
         Slow(int depth) throws InterruptedException {
@@ -100,7 +98,6 @@ final class Steady {
         }
     }
 
-    /** Makes {@link #isTold} return true after a line has arrived. */
     static void tellLater() {
         Thread listener =
                 new Thread(

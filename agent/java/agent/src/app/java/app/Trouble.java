@@ -11,8 +11,8 @@ final class Trouble {
     private Trouble() {}
 
     /**
-     * Causes failures after a line on standard input. The test sends it when the agent is
-     * connected, because the failures could prevent the connection.
+     * Waits for a line on standard input, and then causes the failures. Earlier failures could
+     * prevent the agent from connecting.
      */
     static void whenTold(String what, int count) throws Exception {
         Steady.waitUntilTold();
@@ -23,7 +23,10 @@ final class Trouble {
         }
     }
 
-    /** Runs threads that make one request and end. Every tenth ends with an uncaught exception. */
+    /**
+     * Runs threads that make one request and end. Every tenth thread ends with an uncaught
+     * exception.
+     */
     private static void shortThreads(int count) throws InterruptedException {
         Thread.setDefaultUncaughtExceptionHandler((thread, e) -> Work.sink++);
         List<Thread> running = new ArrayList<>();

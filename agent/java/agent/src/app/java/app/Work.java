@@ -163,7 +163,8 @@ public final class Work {
     }
 
     /**
-     * Runs a class that is compiled elsewhere, repeatedly until a line arrives on standard input.
+     * Runs the class {@code name}, which the test has compiled, and a request, repeatedly until a
+     * line arrives on standard input.
      */
     private static void named(String name) throws Exception {
         Steady.tellLater();

@@ -7,8 +7,8 @@ import java.security.ProtectionDomain;
 import java.util.Arrays;
 
 /**
- * A second agent for the tests. It compares the byte code from the first agent with the original
- * byte code, and changes nothing.
+ * A second agent for the tests, which compares the byte code from the first agent with the original
+ * byte code.
  */
 public final class Capture {
     private Capture() {}

@@ -27,7 +27,6 @@ public class BootShop {
         boot.run(arguments);
     }
 
-    /** Prints the port. */
     @Bean
     static ApplicationListener<WebServerInitializedEvent> port() {
         return event -> System.out.println("PORT " + event.getWebServer().getPort());

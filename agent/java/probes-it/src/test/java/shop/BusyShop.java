@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Calls that submit work to other threads, each in its own way. {@code main} makes each call once.
- * The work calls {@link #work}.
+ * Each piece of work calls {@link #work}.
  */
 public final class BusyShop {
     private static final Runnable SHARED = () -> work("shared");
@@ -113,12 +113,12 @@ public final class BusyShop {
         thread.join();
     }
 
-    /** After all these submissions, a call on the current thread is still a child of its caller. */
+    /** A call on the current thread is still a child of its caller. */
     void alone() {
         work("alone");
     }
 
-    /** A pool that compares its tasks, so it must get the program's own objects. */
+    /** The queue of this pool compares the tasks, so the agent must not replace them. */
     void ordered() throws Exception {
         record Task(int rank, CountDownLatch done) implements Runnable, Comparable<Task> {
             @Override
@@ -142,7 +142,7 @@ public final class BusyShop {
         pool.shutdown();
     }
 
-    /** Removes a task by identity. */
+    /** Removes a task. The pool finds it only if the agent has not replaced it. */
     void removed() throws Exception {
         CountDownLatch gate = new CountDownLatch(1);
         ThreadPoolExecutor pool = (ThreadPoolExecutor) Executors.newFixedThreadPool(1);

@@ -24,8 +24,8 @@ public final class CallingShop {
 
     public static void main(String[] arguments) throws Exception {
         CallingShop shop = new CallingShop(URI.create(arguments[0]));
-        // This code is not in a recorded method, so the agent adds no trace header before the
-        // connect. After the failed connect, it cannot add one.
+        // This method is not recorded, so the agent adds no trace header before the connect. After
+        // the failed connect, no header can be added.
         HttpURLConnection vain =
                 (HttpURLConnection) URI.create("http://127.0.0.1:1/vain").toURL().openConnection();
         for (int i = 0; i < 2; i++) {
@@ -52,7 +52,7 @@ public final class CallingShop {
             client.send(new Foreign(address), HttpResponse.BodyHandlers.discarding());
             throw new IllegalStateException("the client accepts a request without headers");
         } catch (UnsupportedOperationException e) {
-            // Expected: the request itself throws this.
+            // Expected: Foreign.headers() throws it.
         }
     }
 
@@ -107,7 +107,7 @@ public final class CallingShop {
         }
     }
 
-    /** A request class of the program without readable headers. */
+    /** A request class of the program. Its headers cannot be read. */
     private static final class Foreign extends HttpRequest {
         private final URI address;
 

@@ -59,8 +59,8 @@ public final class GroovyShop {
     }
 
     /**
-     * Only verifies the classes, by initialising them. This version of Groovy is too old to run on
-     * a new JDK.
+     * Initialises classes of the jar, so that the JVM verifies them. No instance is made, because
+     * this version of Groovy is too old to run on a new JDK.
      */
     private static void old(Path jar) throws Exception {
         URL[] urls = {jar.toUri().toURL()};

@@ -91,7 +91,7 @@ public final class JdkServerShop {
     }
 
     /**
-     * Sends the headers when the handler has returned, and the end of the body late. Does not call
+     * Sends the headers after the handler has returned, and the end of the body late, without
      * {@code exchange.close()}.
      */
     static void stream(HttpExchange exchange) {

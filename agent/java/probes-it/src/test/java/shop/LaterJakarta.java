@@ -10,7 +10,7 @@ import java.io.IOException;
 
 /**
  * Answers at once or later. The parameter {@code what} selects the way in which {@code
- * jakarta.servlet} is used. {@code LaterJavax} is the same class for the other package.
+ * jakarta.servlet} is used. {@code LaterJavax} is the same class for {@code javax.servlet}.
  */
 public final class LaterJakarta extends HttpServlet {
     private static final long serialVersionUID = 1L;

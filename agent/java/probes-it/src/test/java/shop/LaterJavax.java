@@ -10,7 +10,7 @@ import javax.servlet.http.HttpServletResponse;
 
 /**
  * Answers at once or later. The parameter {@code what} selects the way in which {@code
- * javax.servlet} is used. {@code LaterJakarta} is the same class for the other package.
+ * javax.servlet} is used. {@code LaterJakarta} is the same class for {@code jakarta.servlet}.
  */
 public final class LaterJavax extends HttpServlet {
     private static final long serialVersionUID = 1L;

@@ -6,9 +6,9 @@ import groovyjarjarasm.asm.MethodVisitor;
 import groovyjarjarasm.asm.Opcodes;
 
 /**
- * Generates the class {@code shop.Odd}, which no compiler generates, but the JVM accepts, and makes
- * two instances of it. The constructor of {@code shop.Odd} has two branches that call {@code
- * super()}. Both are reached only by jumps from later code, and there are no stack map frames.
+ * Makes two instances of the generated class {@code shop.Odd}. No compiler generates such a class,
+ * but the JVM accepts it. Its constructor has two branches that call {@code super()}. Both branches
+ * are reached only by jumps from later code, and there are no stack map frames.
  */
 public final class OddShop {
     private OddShop() {}

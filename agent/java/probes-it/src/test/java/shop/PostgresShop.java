@@ -13,9 +13,9 @@ import java.sql.Statement;
 import javax.sql.DataSource;
 
 /**
- * Statements for a real PostgreSQL, through one of two pools. If a statement has data, the word
- * {@code s3cret} is in its text or in a bound value. Together, the statements use the syntaxes that
- * PostgreSQL has for data.
+ * Statements for a real PostgreSQL, through one of two pools. The data of a statement, in its text
+ * or in a bound value, contains the word {@code s3cret}. Together, the statements use the syntaxes
+ * that PostgreSQL has for data.
  */
 public final class PostgresShop {
     private final DataSource source;

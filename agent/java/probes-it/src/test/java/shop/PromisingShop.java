@@ -16,8 +16,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Keeps many requests open at the same time. Some are never answered. The others are answered when
- * the last one of these others has arrived.
+ * Keeps many requests open at the same time. {@link #SILENT} requests are never answered. The other
+ * requests are answered after all {@link #ANSWERED} of them have arrived.
  */
 public final class PromisingShop {
     public static final int SILENT = 300;
@@ -53,7 +53,7 @@ public final class PromisingShop {
                 each.get();
             }
             if (silent.stream().anyMatch(CompletableFuture::isDone)) {
-                throw new IllegalStateException("these requests must not be answered");
+                throw new IllegalStateException("a request to /silent has ended");
             }
             new CountDownLatch(1).await(); // until the test kills the process
         }

@@ -15,7 +15,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 
-/** Sends requests to a socket, and prints the bytes that arrive and the answer. */
+/** Sends requests to a socket, and prints the bytes that arrive and the answers. */
 public final class RawShop {
     private static final String ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     private static final String MOVED =

@@ -18,8 +18,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * A server that calls another server before it answers, with both HTTP clients of the JDK, on its
- * own thread and on others. The argument is the address of the other server.
+ * A server that calls another server before it answers. It uses both HTTP clients of the JDK, on
+ * the thread of the request and on other threads. The argument is the address of the other server.
  */
 public final class RelayShop extends Handler.Abstract {
     private final HttpClient client = HttpClient.newHttpClient();

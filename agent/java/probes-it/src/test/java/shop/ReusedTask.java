@@ -17,8 +17,7 @@ import java.util.concurrent.TimeUnit;
 
 /**
  * Task objects that are submitted repeatedly: by recorded calls ({@link #a}, {@link #b}) and by
- * unrecorded code. Each scenario has its own method for the work, so that its runs can be
- * identified.
+ * unrecorded code. The work of each scenario is its own method, so the method identifies the runs.
  */
 public final class ReusedTask {
     static final int TIMES = 200;
@@ -43,7 +42,6 @@ public final class ReusedTask {
             gate.countDown();
         }
 
-        /** Opens the gate, and waits until all tasks have run. */
         void end() throws InterruptedException {
             open();
             finish(this);
@@ -185,7 +183,7 @@ public final class ReusedTask {
         second.end();
         first.end();
 
-        // The first submission goes into the queue, the second one into a new thread.
+        // The first submission goes into the queue, the second into a new thread.
         pool = new Gated(new ArrayBlockingQueue<>(1), 2, new ThreadPoolExecutor.AbortPolicy());
         CountDownLatch ran = new CountDownLatch(1);
         Runnable newThread =
@@ -233,9 +231,8 @@ public final class ReusedTask {
         b(pool, drained);
         pool.end();
 
-        // The program empties the queue directly, without a method of the pool. The agent detects
-        // this at a submission, if the queue is empty and the previous submission is more than five
-        // seconds old.
+        // The program empties the queue directly. The agent detects the empty queue at a
+        // submission, if the previous submission is more than five seconds old.
         pool = new Gated();
         Runnable takenUnseen = ReusedTask::takenUnseen;
         a(pool, takenUnseen);
@@ -261,8 +258,8 @@ public final class ReusedTask {
     }
 
     /**
-     * Submits the task twice more, first by unrecorded code and then by {@link #b}, each time when
-     * the queue is empty.
+     * Submits the task again, first by unrecorded code and then by {@link #b}, each time when the
+     * queue is empty.
      */
     private static void again(Gated pool, Runnable task) throws InterruptedException {
         pool.open();

@@ -5,9 +5,9 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Calls servlets one after the other on one thread, with requests and responses that are wrappers
- * of the program. In each round except the last one, one of the methods that the probe needs
- * throws.
+ * Calls servlets one after the other on one thread. The program passes its own implementations of
+ * request and response, as a wrapper class would. In each round except the last, one of the methods
+ * that the probe needs throws.
  */
 public final class WrappingShop {
     private WrappingShop() {}
@@ -27,7 +27,7 @@ public final class WrappingShop {
     }
 
     /**
-     * Returns a wrapper that answers the methods that the probe needs, except {@code unknown}. All
+     * Returns an object that answers the methods that the probe needs. {@code unknown} and all
      * other methods throw.
      */
     private static <T> T odd(Class<T> type, String path, String unknown) {

@@ -18,7 +18,7 @@ import java.time.Clock;
 import java.util.List;
 import java.util.logging.LogManager;
 
-/** The whole application: options, then the database, then the HTTP server. */
+/** Starts the database, then the HTTP server. */
 public final class BulletinBoard implements AutoCloseable {
     private static final long STOP_MS_MAX = 5_000;
 
@@ -58,9 +58,7 @@ public final class BulletinBoard implements AutoCloseable {
         }
     }
 
-    /**
-     * @throws Exception from Jetty or the database; in this case everything is closed
-     */
+    /** @throws Exception from Jetty or the database, after everything is closed */
     static BulletinBoard start(Options options) throws Exception {
         Database database = Database.open(options.database(), options.pool());
         BulletinBoard started = new BulletinBoard(database, new Server(threads(options)));
@@ -73,7 +71,7 @@ public final class BulletinBoard implements AutoCloseable {
         return started;
     }
 
-    /** The port of the server. If port 0 was requested, the system has chosen the port. */
+    /** The actual port, also if port 0 was requested. */
     int port() {
         return ((ServerConnector) server.getConnectors()[0]).getLocalPort();
     }

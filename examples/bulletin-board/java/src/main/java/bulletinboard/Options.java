@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** The checked command line and environment. A flag overrides the environment. */
+/** A flag overrides the environment. */
 record Options(
         boolean help, String host, int port, int pool, int threads, int seedAds, String database) {
     static final String HELP =
@@ -31,15 +31,10 @@ example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://boar
     private static final List<String> NAMES =
             List.of("host", "port", "db", "pool", "threads", "seed-ads");
 
-    /**
-     * Minimum number of threads: Jetty needs its own threads to accept and select, and does not
-     * start with fewer.
-     */
+    /** Jetty needs its own threads to accept and select, and does not start with fewer threads. */
     private static final int THREADS_MIN = 8;
 
-    /**
-     * @throws IllegalArgumentException naming the wrong option and the reason
-     */
+    /** @throws IllegalArgumentException with the wrong option and the reason */
     static Options parse(List<String> arguments, Map<String, String> environment) {
         Map<String, String> given = new HashMap<>();
         for (String name : NAMES) {

@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 
-/** A running bulletin board and its HTTP client for tests. */
+/** A running bulletin board and an HTTP client. */
 final class BoardClient implements AutoCloseable {
     private final BulletinBoard board;
     private final HttpClient http =

@@ -15,8 +15,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * A real PostgreSQL server in a new directory, deleted on close. PostgreSQL refuses to run as root,
- * so tests that run as root start it as the user postgres.
+ * A PostgreSQL server in a new directory, which is deleted on close. PostgreSQL refuses to run as
+ * root, so tests that run as root start it as the user postgres.
  */
 final class PostgresServer implements AutoCloseable {
     private static final long COMMAND_S_MAX = 60;
@@ -72,7 +72,7 @@ final class PostgresServer implements AutoCloseable {
         return "postgres://board:secret@127.0.0.1:" + port + "/board";
     }
 
-    /** Stops the server immediately, like a crash; does nothing the second time. */
+    /** Stops the server immediately, like a crash. */
     void stop() throws IOException {
         if (running) {
             running = false;
@@ -144,8 +144,8 @@ final class PostgresServer implements AutoCloseable {
     }
 
     /**
-     * The directory with the server's programs. On Debian it is not in PATH; there is one for each
-     * version, and the newest is used. Otherwise PATH is searched.
+     * The directory with the server's programs. Debian has a directory for each version, outside of
+     * PATH; the newest is used. On other systems, PATH is searched.
      */
     private static Path programs() throws IOException {
         List<Path> folders = new ArrayList<>();

@@ -36,7 +36,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
-/** Spring MVC, Jersey and a plain servlet in one Tomcat. They answer at once or later. */
+/** Endpoints of Spring MVC, Jersey and a plain servlet in one Tomcat; some of them answer later. */
 @SpringBootApplication
 public class AsyncShop {
     private static final int LATER_MS = 250;

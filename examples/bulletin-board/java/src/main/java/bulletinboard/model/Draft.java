@@ -1,4 +1,4 @@
 package bulletinboard.model;
 
-/** An advertisement as sent by its author: checked, but without id and time. */
+/** An advertisement as sent by its author, without id and time. */
 public record Draft(String title, String text, String contact, long priceCents) {}

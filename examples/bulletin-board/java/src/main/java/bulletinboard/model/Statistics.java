@@ -2,10 +2,7 @@ package bulletinboard.model;
 
 import java.time.Instant;
 
-/**
- * Figures of the whole board. Prices are in hundredths. If the board is empty, all numbers are zero
- * and the times are null.
- */
+/** Prices are in hundredths. If the board is empty, all numbers are zero and the times are null. */
 public record Statistics(
         long count,
         long priceCentsMin,

@@ -2,7 +2,6 @@ package bulletinboard.model;
 
 import java.util.function.Function;
 
-/** Parses an integer within limits. */
 public final class WholeNumber {
     private WholeNumber() {}
 
@@ -22,7 +21,7 @@ public final class WholeNumber {
                 return value;
             }
         } catch (NumberFormatException e) {
-            // Reported below, together with numbers out of range.
+            // Reported below.
         }
         throw refusal.apply(
                 name + " must be a whole number between " + min + " and " + max + ", got " + text);

@@ -2,7 +2,7 @@ package bulletinboard.service;
 
 import bulletinboard.model.Draft;
 
-/** Checks the limits of an advertisement's fields; messages name the field. */
+/** The limits of an advertisement's fields. */
 final class DraftCheck {
     static final int TITLE_CHARS_MAX = 120;
     static final int TEXT_CHARS_MAX = 4_000;

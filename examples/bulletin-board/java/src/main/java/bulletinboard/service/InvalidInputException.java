@@ -1,6 +1,6 @@
 package bulletinboard.service;
 
-/** Invalid input from the client; the message says what is wrong. */
+/** Invalid input from the client. */
 public final class InvalidInputException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,5 @@
 package bulletinboard.service;
 
-/** There is no advertisement with the requested id. */
 public final class NoSuchAdvertisementException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -20,8 +20,8 @@ import java.util.Optional;
 import javax.sql.DataSource;
 
 /**
- * The only table, in SQL that both H2 and PostgreSQL support. Each method takes one connection from
- * the pool. Before: {@code service/Board}. After: the database.
+ * The only table, in SQL that both H2 and PostgreSQL support. Before: {@code service/Board}. After:
+ * the database.
  */
 public final class AdStore {
     private static final String COLUMNS = "id, title, text, contact, price_cents, created";
@@ -100,7 +100,7 @@ public final class AdStore {
         }
     }
 
-    /** Inserts many rows in one transaction. */
+    /** In one transaction. */
     public void insertAll(List<Draft> drafts, Instant created) throws SQLException {
         try (Connection connection = pool.getConnection();
                 PreparedStatement statement = connection.prepareStatement(INSERT)) {

@@ -15,11 +15,9 @@ import java.util.UUID;
 
 import javax.sql.DataSource;
 
-/**
- * The database, with a connection pool. Opening it creates the table if it does not exist.
- */
+/** A connection pool. {@link #open} creates the table if it does not exist. */
 public final class Database implements AutoCloseable {
-    /** Longest wait of a request for a free connection. After that the request gets 503. */
+    /** Longest wait for a free connection; then the request gets 503. */
     private static final long WAIT_MS_MAX = 5_000;
 
     private static final String TABLE =
@@ -107,7 +105,7 @@ public final class Database implements AutoCloseable {
         try {
             return new URI(url);
         } catch (URISyntaxException e) {
-            // The exception's own message repeats the whole address.
+            // The exception's message repeats the whole address.
             throw new IllegalArgumentException(
                     "database address is not a URI: "
                             + e.getReason()

@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** Generates advertisements for an empty board. They are the same at every start. */
+/** Generates the same advertisements at every start. */
 public final class SeedAds {
     private static final int BATCH_ROWS = 1_000;
     private static final List<String> THINGS =
@@ -42,7 +42,7 @@ public final class SeedAds {
 
     private SeedAds() {}
 
-    /** Inserts {@code count} advertisements if the board is empty. */
+    /** Has an effect only if the board is empty. */
     public static void fill(AdStore store, int count, Instant created) throws SQLException {
         if (store.statistics().count() > 0) {
             return;

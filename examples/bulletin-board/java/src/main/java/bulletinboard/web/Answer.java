@@ -2,7 +2,6 @@ package bulletinboard.web;
 
 import java.util.Map;
 
-/** An answer: a status, a plain text and additional header fields. */
 record Answer(int status, String text, Map<String, String> headers) {
 
     static Answer ok(String text) {

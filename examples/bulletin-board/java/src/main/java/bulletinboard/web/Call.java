@@ -17,16 +17,12 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 
-/** One request, as passed to the actions. */
 record Call(Request request, String path) {
-    /**
-     * Enough for the largest escaped advertisement: 4,320 characters of at most 9 bytes. Longer
-     * forms are refused.
-     */
+    /** Enough for the largest escaped advertisement: 4,320 characters of at most 9 bytes. */
     static final int FORM_BYTES_MAX = 64 * 1024;
 
     /**
-     * Limit on the further bytes of an oversized body that are discarded before it is refused. A
+     * Limit on the further bytes of an oversized body that are discarded before the answer. A
      * client that is still sending when the connection closes would not see the answer (RFC 9112,
      * 9.6).
      */
@@ -41,7 +37,7 @@ record Call(Request request, String path) {
                 return id;
             }
         } catch (NumberFormatException e) {
-            // Reported below, together with numbers out of range.
+            // Reported below.
         }
         throw new InvalidInputException("id must be a whole number above 0, got " + text);
     }

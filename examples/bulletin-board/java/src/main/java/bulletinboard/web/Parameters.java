@@ -12,7 +12,6 @@ import java.math.RoundingMode;
 import java.util.List;
 import java.util.Set;
 
-/** Parses typed parameters; the message about an invalid one names it. */
 final class Parameters {
     private static final int PAGE_NUMBER_MAX = 1_000_000;
     private static final int PAGE_SIZE_DEFAULT = 20;
@@ -61,7 +60,7 @@ final class Parameters {
     private long priceCents() {
         String text = required("price");
         try {
-            // An exponent is refused: 1e999999999 is short, but as an integer it fills the memory.
+            // An exponent is refused, because 1e999999999 as an integer would fill the memory.
             if (text.length() <= PRICE_CHARS_MAX
                     && text.indexOf('e') < 0
                     && text.indexOf('E') < 0) {

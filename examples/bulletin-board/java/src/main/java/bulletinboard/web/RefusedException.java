@@ -1,6 +1,5 @@
 package bulletinboard.web;
 
-/** The request is refused with an HTTP status. */
 final class RefusedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

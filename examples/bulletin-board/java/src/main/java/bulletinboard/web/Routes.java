@@ -34,7 +34,6 @@ final class Routes {
                         methods(Map.of("GET", ads::statistics)));
     }
 
-    /** Answers one kind of request. */
     @FunctionalInterface
     interface Action {
         Answer answer(Call call) throws SQLException;

@@ -12,14 +12,13 @@ public final class CpuClock {
 
     private CpuClock() {}
 
-    /** Processor time of the current thread, ns. */
+    /** In ns. */
     public static long now() {
         return THREADS.getCurrentThreadCpuTime();
     }
 
     /**
-     * Uses at least the given processor time. Unlike with the wall clock, time in which the thread
-     * is preempted does not count.
+     * Uses at least the given processor time. Time in which the thread is preempted does not count.
      *
      * @return the thread's processor time at the end
      */

@@ -4,7 +4,7 @@ import java.util.Arrays;
 
 /**
  * Histogram of durations: exact to the nanosecond below 2,048 ns, and to 1/64 above. Adding a value
- * is an increment in an array that stays in the cache, so it has almost no effect on the
+ * increments an element of an array that stays in the cache, with almost no effect on the
  * measurement.
  */
 final class Histogram {

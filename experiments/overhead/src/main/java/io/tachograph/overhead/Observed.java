@@ -11,18 +11,14 @@ import java.util.stream.LongStream;
 
 /**
  * The measured process: threads that call {@link Monitored} for some seconds. The first part is
- * warm-up. At the end the process prints one line, {@code RESULT} and the figures as JSON, and
- * waits so that a writer has time to write. Before: {@code fork.py} starts it. After: {@code
- * figures.py} reads the line.
+ * warm-up. At the end the process prints one line, {@code RESULT} and the figures as JSON. Before:
+ * {@code fork.py}. After: {@code figures.py} reads the line.
  */
 public final class Observed {
     /** Time to start all threads before the first bin begins. */
     private static final long START_NANOS = 20_000_000;
 
-    /**
-     * Time for writers to drain their queues at the end, so that no framework loses records because
-     * of the exit.
-     */
+    /** Time for writers to drain their queues, so that no framework loses records at the exit. */
     private static final long DRAIN_MILLIS = 1_500;
 
     private Observed() {}
@@ -31,7 +27,7 @@ public final class Observed {
     public static void main(String[] arguments) throws InterruptedException {
         Workload workload = Workload.parse(arguments);
         Monitored monitored = new Monitored();
-        Use.now(); // loads the needed classes, because loading would delay the first reading
+        Use.now(); // loads classes, which would delay the first reading
         System.gc();
         long begin = System.nanoTime() + START_NANOS;
         List<Worker> workers = new ArrayList<>();
@@ -72,7 +68,7 @@ public final class Observed {
                         pair("first_bin", workload.firstBin()),
                         pair("traces", sum(workers.stream().mapToLong(w -> w.traces))),
                         pair("late", sum(workers.stream().mapToLong(w -> w.late))),
-                        pair("left_out", leftOut(workers)),
+                        pair("dropped", dropped(workers)),
                         pair(
                                 "longest_ns",
                                 workers.stream()
@@ -103,10 +99,10 @@ public final class Observed {
         return values.sum();
     }
 
-    private static long leftOut(List<Worker> workers) {
-        return workers.stream().anyMatch(worker -> worker.leftOut < 0)
+    private static long dropped(List<Worker> workers) {
+        return workers.stream().anyMatch(worker -> worker.dropped < 0)
                 ? -1
-                : sum(workers.stream().mapToLong(worker -> worker.leftOut));
+                : sum(workers.stream().mapToLong(worker -> worker.dropped));
     }
 
     private static long[] binCounts(List<Worker> workers) {

@@ -37,8 +37,8 @@ final class Recording {
     }
 
     /**
-     * A trace is counted in the bin in which it ends. Traces before the first bin or after the last
-     * one are counted in that bin.
+     * A trace is counted in the bin in which it ends; before the first bin in the first, after the
+     * last bin in the last.
      */
     void add(long start, long end) {
         if (end - binEnd >= 0) {

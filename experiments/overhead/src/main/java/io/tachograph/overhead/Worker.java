@@ -7,8 +7,8 @@ import observed.Monitored;
 import java.lang.management.ManagementFactory;
 
 /**
- * One thread that calls {@link Monitored} and times each call from outside. Before: {@link
- * Observed} starts it. After: {@link Recording}.
+ * A thread that calls {@link Monitored} and times each call from outside. Before: {@link Observed}.
+ * After: {@link Recording}.
  */
 final class Worker implements Runnable {
     private static final ThreadMXBean THREADS =
@@ -31,8 +31,8 @@ final class Worker implements Runnable {
 
     long allocatedBytes;
 
-    /** Calls dropped on this thread, as reported by the agent's probes; -1 if unknown. */
-    long leftOut;
+    /** Calls dropped on this thread; -1 if unknown. */
+    long dropped;
 
     /**
      * @param begin time of {@link System#nanoTime} at which the first bin begins
@@ -57,7 +57,7 @@ final class Worker implements Runnable {
         cpuNanos = CpuClock.now() - cpuNanos;
         allocatedBytes = THREADS.getCurrentThreadAllocatedBytes() - allocatedBytes;
         recording.closeBin();
-        leftOut = LeftOut.ofThisThread();
+        dropped = Dropped.ofThisThread();
     }
 
     private void beginToCount() {
@@ -78,7 +78,7 @@ final class Worker implements Runnable {
         } while (end - finish < 0);
     }
 
-    /** Spins until the next trace is due, so that the thread is running at that time. */
+    /** Spins until the next trace is due, so that the thread is running then. */
     private void runPaced(long finish) {
         long methodNs = workload.methodNs();
         int depth = workload.depth();

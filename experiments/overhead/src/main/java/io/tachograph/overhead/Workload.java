@@ -58,7 +58,6 @@ record Workload(
         return Math.max(1, nanos() / BINS);
     }
 
-    /** The first measured bin. */
     int firstBin() {
         return (int) (warmUpMillis * BINS / millis);
     }

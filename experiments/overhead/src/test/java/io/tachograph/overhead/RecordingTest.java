@@ -9,7 +9,6 @@ import org.junit.jupiter.api.Test;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.LongStream;
 
-/** Tests that every trace is in its bin, and that durations have the documented precision. */
 class RecordingTest {
 
     @Test

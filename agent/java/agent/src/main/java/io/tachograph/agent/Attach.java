@@ -11,9 +11,9 @@ import java.net.URISyntaxException;
 
 /**
  * {@code java -jar tachograph-agent.jar PID [agent.toml]}: loads the agent into a running program
- * with the attach API of a JDK. This is for programs on Eclipse OpenJ9, macOS and Windows. {@code
- * tacho attach} cannot reach them, because it implements only the protocol of HotSpot on Linux. The
- * settings come from the environment of the running program and from the file.
+ * with the attach API of a JDK. This command is for programs on Eclipse OpenJ9, macOS and Windows,
+ * because {@code tacho attach} implements only the protocol of HotSpot on Linux. The settings come
+ * from the environment of the running program and from the file.
  */
 public final class Attach {
     private static final String USAGE =

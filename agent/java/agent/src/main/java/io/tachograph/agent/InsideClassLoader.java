@@ -14,8 +14,8 @@ import java.util.jar.JarFile;
 
 /**
  * Loads the agent's own classes, including Byte Buddy, from {@code inst/} in the agent's jar. The
- * parent of this loader is the platform loader. The program cannot see these classes, and they
- * cannot see those of the program, so their versions cannot conflict.
+ * parent of this loader is the platform loader. The program and these classes cannot see each
+ * other, so both may use different versions of a library.
  */
 final class InsideClassLoader extends ClassLoader {
     static {

@@ -7,8 +7,8 @@ import java.util.jar.JarFile;
 
 /**
  * Entry point of the agent. With {@code -javaagent}, the JVM calls {@code premain} before {@code
- * main}. If the agent is attached later, the JVM calls {@code agentmain}. If the agent fails here,
- * the program runs without it.
+ * main}. If the agent is attached later, the JVM calls {@code agentmain}. If the start fails, the
+ * program runs without the agent.
  */
 public final class Premain {
     private static final String STARTUP = "io.tachograph.agent.inside.Startup";
@@ -27,7 +27,7 @@ public final class Premain {
     private static synchronized void start(String arguments, Instrumentation instrumentation) {
         if (started) {
             System.err.println(
-                    "tachograph: agent already loaded; ignoring this one");
+                    "tachograph: agent already loaded; the second load has no effect");
             return;
         }
         started = true;

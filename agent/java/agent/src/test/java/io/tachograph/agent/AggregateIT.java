@@ -24,7 +24,7 @@ import java.util.TreeMap;
 class AggregateIT {
     private static final String REQUEST = "app.Work$Request";
 
-    /** Longest wait, s. It is long because all tests share two cores. */
+    /** Longest wait, s; all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static final String COUNT = "tacho_operation_seconds_count";
@@ -39,8 +39,8 @@ class AggregateIT {
     }
 
     /**
-     * The last value of each series of a metric, by {@code operation<caller}. Of the buckets, only
-     * the last one ({@code +Inf}) is included.
+     * The last value of each series of a metric, by {@code operation<caller}. Only the last bucket
+     * ({@code +Inf}) is included.
      */
     private static Map<String, Double> series(Decoder got, String name) {
         Map<String, Double> last = new TreeMap<>();
@@ -84,8 +84,8 @@ class AggregateIT {
     }
 
     /**
-     * Checks, for each pair of operation and caller, that the last bucket equals the count, that no
-     * bucket is less than the one before, and that the sum is above 0 if there are calls.
+     * For each pair of operation and caller, the last bucket equals the count, no bucket is less
+     * than the bucket before, and the sum is above 0 if there are calls.
      */
     private static void assertSeriesAgree(Decoder got) {
         Map<String, Double> counts = series(got, COUNT);
@@ -138,7 +138,9 @@ class AggregateIT {
                         long records = recorded(got.roots, REQUEST + method);
                         long counts = aggregated(got, REQUEST + method);
                         assertEquals(calls * requests, records + counts, method);
-                        assertTrue(records > 0 && counts > 0, records + " and " + counts);
+                        assertTrue(
+                                records > 0 && counts > 0,
+                                records + " recorded, " + counts + " counted");
                     });
             assertEquals(
                     List.of(
@@ -298,8 +300,7 @@ class AggregateIT {
             assertNull(server.fault);
             Decoder got = server.decoder();
             double ratio = last(got, "tacho_agent_overhead_ratio", "none", "");
-            // The overhead is an estimate: on a busy machine the measured costs of a call may be too
-            // high.
+            // On a busy machine the measured costs of a call may be too high.
             assertTrue(ratio > 0 && ratio < 5, "ratio " + ratio);
             double record = last(got, "tacho_agent_call_seconds", "mode", "record");
             double aggregate = last(got, "tacho_agent_call_seconds", "mode", "aggregate");
@@ -314,7 +315,7 @@ class AggregateIT {
 
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
-    void theBudgetSwitchesMethodsOffUntilNothingIsLeft(int jdk) throws Exception {
+    void theBudgetSwitchesOffAllMethodsThatAreCalled(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             server.rules(1);
             Program program =
@@ -349,7 +350,7 @@ class AggregateIT {
             assertEquals(
                     List.of(2L, 0L, 3L),
                     List.of(probed.on(), probed.aggregated(), probed.off()),
-                    "open and the constructor stay on: they are never called, so they cost nothing");
+                    "open() and the constructor must stay on, because they are never called");
             assertTrue(program.errors().contains("switched off from now on: " + REQUEST));
             assertTrue(got.samples.stream().noneMatch(sample -> sample.name().equals(COUNT)));
             long requests = sum(program, "requests") + program.number("last");

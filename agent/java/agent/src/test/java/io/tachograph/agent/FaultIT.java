@@ -19,21 +19,21 @@ import java.util.regex.Pattern;
 
 /**
  * Faults of the server and wrong settings do not change the program. The agent logs each fault
- * once, and sends again when it can.
+ * once.
  */
 class FaultIT {
     /** Number of calls in one request of the program. */
     private static final int CALLS = 10;
 
     /**
-     * Limit on the run time of a program that the agent must not delay, ms. It is far above the
-     * time that the program needs on two busy cores.
+     * Limit on the run time of a program that the agent must not delay, ms; far above the time that
+     * the program needs on two busy cores.
      */
     private static final long MILLIS_MAX = 60_000;
 
     /**
-     * Limit on the time from SIGTERM to the end of the program, ms. It is less than the time for
-     * which the program sleeps, and than the 120 s after which {@link Program#terminate} kills it.
+     * Limit on the time from SIGTERM to the end of the program, ms. The program sleeps for 600 s,
+     * and {@link Program#terminate} kills it after 120 s.
      */
     private static final long SIGTERM_MILLIS_MAX = 100_000;
 

@@ -13,17 +13,18 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** The memory that the agent adds to a program, compared with a run without the agent. */
 class MemoryIT {
     /**
-     * Limit per thread. A thread that recorded or dropped a call has two entries in its table of
-     * thread locals, with their objects. The rest of the limit covers differences between the runs.
+     * Limit per thread, bytes. A virtual thread has two thread locals of the agent, each with an
+     * object. The limit also allows for differences between the runs.
      */
     private static final long BYTES_EACH_MAX = 320;
 
+    /** Allowance for differences that do not depend on the number of threads, bytes. */
     private static final long ROOM = 2 << 20;
 
     /** Limit on the frames that the server has not acknowledged, bytes. */
     private static final long QUEUE = 4 << 20;
 
-    /** Heap and direct memory that the program printed while its threads lived. */
+    /** Heap and direct memory, from the output of the program. */
     private static long bytes(Program program) throws Exception {
         return program.number("heap") + program.number("direct");
     }
@@ -50,7 +51,8 @@ class MemoryIT {
                     program.number("made"),
                     server.decoder().callsEnded + server.executionsDropped,
                     "each call must be either received or counted as dropped");
-            // There are 1,024 buffers, so 1,024 threads have one in each round.
+            // There are 1,024 buffers. In each of the three rounds, at least 1,024 threads record
+            // three calls each.
             assertTrue(server.decoder().callsEnded >= 3 * 3 * 1_024, program.describe());
             return bytes(program) - bare(25, "busy-virtual", count);
         }
@@ -64,8 +66,8 @@ class MemoryIT {
         assertTrue(
                 grown < 9_000 * BYTES_EACH_MAX + QUEUE + ROOM,
                 () -> atTheBound + " bytes with 1,024 threads, " + farPastIt + " with 10,000");
-        // Each ring has 16 KiB. The rest is for open calls, objects, and the state of the sender
-        // for each ring.
+        // Each ring takes 16 KiB. The other 16 KiB per thread are for open calls, objects, and the
+        // state of the sender for each ring.
         assertTrue(
                 atTheBound < 1_024 * 32_768L + QUEUE,
                 () -> atTheBound + " bytes with 1,024 threads");
@@ -99,7 +101,8 @@ class MemoryIT {
             assertNull(server.fault);
             long added = bytes(program) - bare(jdk, "handing", count);
             // The agent itself and its class data take about 3 MiB.
-            assertTrue(added < count * 1_024 + (8 << 20), () -> added + " bytes more");
+            assertTrue(
+                    added < count * 1_024 + (8 << 20), () -> "the agent adds " + added + " bytes");
         }
     }
 }

@@ -50,13 +50,11 @@ final class Program {
         return this;
     }
 
-    /** Adds a JVM option. */
     Program option(String option) {
         options.add(option);
         return this;
     }
 
-    /** Adds a directory to the class path. */
     Program classes(Path folder) {
         classes += java.io.File.pathSeparator + folder.toAbsolutePath();
         return this;
@@ -68,7 +66,7 @@ final class Program {
         return this;
     }
 
-    /** Lets the program start without the agent. {@link #attach} can load the agent later. */
+    /** Omits {@code -javaagent}; {@link #attach} can load the agent later. */
     Program bare() {
         bare = true;
         return this;
@@ -88,7 +86,7 @@ final class Program {
     /**
      * Runs {@code java -jar tachograph-agent.jar}.
      *
-     * @return its exit code and its output
+     * @return exit code and output
      */
     static String attach(int jdk, String... arguments) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-jar"));
@@ -131,7 +129,6 @@ final class Program {
         return this;
     }
 
-    /** Starts the program and waits for its end, as {@link #finish}. */
     Program run() throws IOException, InterruptedException {
         return start().finish();
     }
@@ -146,7 +143,6 @@ final class Program {
         }
     }
 
-    /** Writes a line to the standard input of the program. */
     void say(String line) throws IOException {
         OutputStream in = process.getOutputStream();
         in.write((line + "\n").getBytes(StandardCharsets.UTF_8));
@@ -154,8 +150,7 @@ final class Program {
     }
 
     /**
-     * Waits for the end of the program. Fails unless the exit code is 0 and the program has printed
-     * {@code end}.
+     * Waits for the end. Fails unless the exit code is 0 and the program has printed {@code end}.
      */
     Program finish() throws IOException, InterruptedException {
         if (!process.waitFor(120, TimeUnit.SECONDS)) {
@@ -197,7 +192,10 @@ final class Program {
         return Files.readString(errors, StandardCharsets.UTF_8);
     }
 
-    /** The number after the last occurrence of a word in the output, as in {@code count 12}. */
+    /**
+     * The number after the last occurrence of a word in the output, as in {@code count 12}; -1 if
+     * the word does not occur.
+     */
     long number(String name) throws IOException {
         String found = null;
         String[] words = output().split("\\s+");

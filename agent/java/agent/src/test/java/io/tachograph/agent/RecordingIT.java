@@ -19,8 +19,8 @@ import java.util.List;
 /** Compares the records that the server receives with the actions of the program. */
 class RecordingIT {
     /**
-     * Size of the ring, words. It is so large that no call is dropped, although the sender shares
-     * two busy cores.
+     * Size of the ring, words; so large that no call is dropped, although the sender shares two
+     * busy cores.
      */
     private static final int BUFFER = 1 << 20;
 
@@ -185,10 +185,7 @@ class RecordingIT {
         program.finish();
     }
 
-    /**
-     * There are sixteen times as many threads as buffers, so buffers of ended threads must be
-     * reused.
-     */
+    /** There are sixteen times as many threads as buffers. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void buffersOfEndedThreadsAreReused(int jdk) throws Exception {
@@ -251,8 +248,8 @@ class RecordingIT {
     }
 
     /**
-     * The samplers run once, a second after the start. Their next run would be an hour later, so
-     * the final counts are samples that the agent takes when the program ends.
+     * The samplers run a second after the start, and again an hour later. The program ends before
+     * that, so the agent must send the final counts at the end.
      */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
@@ -351,7 +348,7 @@ class RecordingIT {
                             .run();
             assertEquals(program.number("count") * 10, server.decoder().callsEnded);
             assertTrue(program.errors().contains("java.management"), program.describe());
-            // While the program runs, and when it ends.
+            // The agent sends its counts while the program runs, and again at the end.
             long counts =
                     server.decoder().samples.stream()
                             .filter(sample -> sample.name().equals("tacho_agent_sent_total"))

@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 
-/** Declared records in real JVMs. The server receives the values that the program writes. */
+/** Declared records in real JVMs. */
 class RecordsIT {
     private static final Path API = Path.of("../api/target/classes");
 
@@ -143,15 +143,15 @@ class RecordsIT {
             Decoder got = server.decoder();
             assertNoFault(server);
             assertEquals(6_000, got.declared.size() + server.entriesDropped);
-            // The rings that are lent to virtual threads hold at least this many records between
-            // two passes of the sender.
+            // The rings of virtual threads hold at least this many records between two passes of
+            // the sender.
             assertTrue(got.declared.size() > 500, "received " + got.declared.size());
         }
     }
 
     /**
-     * Checks that each thread's records have arrived in order, and that records inside calls have
-     * the ids of the call.
+     * Each thread's records have arrived in order, and records inside calls have the ids of the
+     * call.
      */
     private static void assertComplete(WireServer server, int threads, int records) {
         assertNoFault(server);

@@ -30,10 +30,7 @@ class SwitchIT {
     private static final String REQUEST = "app.Work$Request";
     private static final int CALLS = 10;
 
-    /**
-     * Longest wait, s, for events that usually take less than a second. It is long because all
-     * tests share two cores.
-     */
+    /** Longest wait, s; all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static long effectMillis(WireServer server, long revision, ProbeRule... rules)
@@ -79,7 +76,10 @@ class SwitchIT {
         return server.await(WAIT_S, got -> count(server, operation) >= atLeast);
     }
 
-    /** Gives the agent time to send the events that were still in the rings when it answered. */
+    /**
+     * Gives the agent time to send the events that were still in the rings when it reported the
+     * rules as applied.
+     */
     private static void settle() throws InterruptedException {
         Thread.sleep(1_500);
     }
@@ -201,8 +201,9 @@ class SwitchIT {
     }
 
     /**
-     * Checks that a call has only callees that the program calls, and not too many. Some may be
-     * missing, because a method was off.
+     * Checks that {@code handle} has at most three callees, all {@code middle}, and that {@code
+     * middle} has at most two callees, all {@code leaf}. Callees are missing if their method was
+     * off.
      */
     private static void assertPartOfRequest(Call call) {
         String name = call.operation.substring(REQUEST.length() + 1);
@@ -262,7 +263,7 @@ class SwitchIT {
     }
 
     @Test
-    void aServerWithoutRulesEndsTheRulesOfThePreviousOne() throws Exception {
+    void aServerWithoutRulesEndsTheRulesOfThePreviousServer() throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, 17, "until-told", "1").start();
             assertTrue(await(server, REQUEST, 100), program.describe());
@@ -304,10 +305,7 @@ class SwitchIT {
         }
     }
 
-    /**
-     * A pattern that should have recorded something is logged if it matches nothing. A pattern of
-     * an exclusion is not.
-     */
+    /** Exclusions are not logged. */
     @Test
     void patternsOfAShortProgramAreLoggedAtItsEnd() throws Exception {
         try (WireServer server = new WireServer()) {
@@ -361,8 +359,8 @@ class SwitchIT {
     }
 
     /**
-     * Compiles a class with a method of almost 65,535 bytes, the maximum. The byte code of the
-     * agent does not fit into it.
+     * Compiles a class with a method of almost 65,535 bytes, the maximum, so that the byte code of
+     * the agent does not fit.
      */
     private static Path tooLong(String name) throws IOException {
         Path folder = Files.createTempDirectory("too-long");
@@ -380,7 +378,7 @@ class SwitchIT {
                         .run(null, null, null, "--release", "17", source.toString());
         assertEquals(0, result, "the compiler's result");
         for (Path made : List.of(folder, source, folder.resolve(name + ".class"))) {
-            made.toFile().deleteOnExit(); // the JVM deletes the last one first, and the folder last
+            made.toFile().deleteOnExit(); // in reverse order, so the folder is deleted last
         }
         return folder;
     }
@@ -392,8 +390,8 @@ class SwitchIT {
             Program program =
                     program(server, jdk, "named", "TooLong")
                             .classes(tooLong("TooLong"))
-                            // JDK 17 tests instrumentation at load time, the other JDK tests later
-                            // retransformation.
+                            // On JDK 17, the agent instruments the class when it is loaded. On JDK
+                            // 25, a rule later causes its retransformation.
                             .with("TACHO_INCLUDE", jdk == 17 ? "*" : REQUEST)
                             .start();
             assertTrue(await(server, REQUEST, 50), program.describe());

@@ -22,9 +22,8 @@ import java.nio.file.StandardCopyOption;
 import java.util.List;
 
 /**
- * Records arrive over TLS. If the settings cannot be used, or client and server do not accept each
- * other, no frame is sent, and the log has the cause. {@code crates/cli/tests/tls.rs} tests the
- * same with the real server.
+ * If the settings cannot be used, or if agent and server do not accept each other, the agent sends
+ * no frame and logs the cause. {@code crates/cli/tests/tls.rs} tests the same with the real server.
  */
 class TlsIT {
     private static final String NAMES = "IP:127.0.0.1,DNS:localhost";
@@ -84,8 +83,8 @@ class TlsIT {
     }
 
     /**
-     * Checks that the first line of the log about the server has this cause, and that the server
-     * received no frame.
+     * Checks that the first line of the log about the server contains {@code expected}, and that
+     * the server received no frame.
      */
     private static void fails(WireServer server, Program program, String expected)
             throws Exception {

@@ -18,9 +18,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * The token authenticates the program. If the token is missing, invalid or refused, the log has the
- * reason, but never the token, and the program continues. {@code crates/cli/tests/agent_token.rs}
- * tests the same with the real server.
+ * If the token is missing, invalid or refused, the log has the reason, but never the token, and the
+ * program continues. {@code crates/cli/tests/agent_token.rs} tests the same with the real server.
  */
 class TokenIT {
     private static final String TOKEN = "tacho_5eC";

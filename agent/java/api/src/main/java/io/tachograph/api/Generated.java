@@ -6,7 +6,8 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Marks classes that are generated from a {@link Record}. The agent does not record their methods.
+ * Marks a class that is generated from a {@link Record}. The agent does not record the methods of
+ * this class.
  */
 @Retention(RetentionPolicy.RUNTIME)
 @Target(ElementType.TYPE)

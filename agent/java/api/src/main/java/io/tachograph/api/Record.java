@@ -34,8 +34,8 @@ import java.lang.annotation.Target;
 public @interface Record {
     /**
      * On an interface, the prefix of the names of its types. On a method or a Java record, the
-     * whole name of the type. The default is the name in the source, in snake case; the default for
-     * a method has the prefix and {@code _} before it.
+     * whole name of the type. The default is the name in the source, in snake case; for a method,
+     * the prefix and {@code _} come first.
      */
     String value() default "";
 }

@@ -4,16 +4,14 @@ import io.tachograph.bootstrap.RecordCursor;
 import io.tachograph.bootstrap.RecordTypes;
 
 /**
- * The interface between generated code and an agent. Generated code uses it if {@link Records#on}
- * is true; other code must not call it. To write a record, the code calls {@link #begin}, writes
- * the values in the order of the fields, and calls {@link #end}.
+ * The interface between generated code and an agent. Only generated code uses this class, and only
+ * if {@link Records#on} is true. To write a record, the code calls {@link #begin}, writes the
+ * values in the order of the fields, and calls {@link #end}.
  */
 public final class RecordWriter {
     private RecordWriter() {}
 
     /**
-     * Returns the id of a type.
-     *
      * @param kinds one constant of {@link RecordTypes} for each field
      * @param fields name and unit of each field, alternately
      */
@@ -43,7 +41,7 @@ public final class RecordWriter {
         ((RecordCursor) to).put((long) Float.floatToRawIntBits(value));
     }
 
-    /** Writes a value, which may be null. It must be immutable and of a class of the JDK. */
+    /** @param value null, or an immutable object of a class of the JDK */
     public static void object(Object to, Object value) {
         ((RecordCursor) to).put(value);
     }
@@ -56,7 +54,7 @@ public final class RecordWriter {
      *     or stack overflow error
      */
     public static void failed(String type, Throwable thrown) {
-        RecordCursor.current().fail(); // first, so that a borrowed buffer is returned in any case
+        RecordCursor.current().fail(); // first, so that a borrowed buffer is returned
         RecordTypes.shared().failed(type, thrown);
     }
 

@@ -5,7 +5,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MutableCallSite;
 
 /**
- * Tells whether an agent is loaded. Generated code checks this before each record. The JIT compiler
+ * Tells whether an agent is loaded; generated code checks this before each record. The JIT compiler
  * treats the answer as a constant, so a record costs nothing without an agent. The answer changes
  * at most once, when an agent is attached to a running program.
  */
@@ -16,7 +16,6 @@ public final class Records {
 
     private Records() {}
 
-    /** True if an agent records. */
     public static boolean on() {
         try {
             return (boolean) ON.invokeExact();
@@ -25,7 +24,7 @@ public final class Records {
         }
     }
 
-    /** An agent calls this method if it is loaded after this class. */
+    /** An agent that is loaded after this class calls this method. */
     public static void attached() {
         if (isAgentThere()) {
             SITE.setTarget(constant(true));
@@ -38,8 +37,8 @@ public final class Records {
     }
 
     /**
-     * Looks for the agent by name. A reference in byte code does not work here: if it fails to
-     * resolve once, it never resolves, and an agent may be attached later.
+     * Looks up the agent by name, because the agent may be attached later. If the JVM once fails to
+     * resolve a reference in byte code, it never resolves that reference.
      */
     private static boolean isAgentThere() {
         try {

@@ -1,19 +1,19 @@
 package io.tachograph.bootstrap;
 
 /**
- * Exceptions that advice threw. They are counted by place (probe and advice class), and the latest
- * exception of each place is kept until the sender takes it. They do not reach the program.
+ * Exceptions that advice threw; they do not reach the program. They are counted by place (probe and
+ * advice class). The latest exception of each place is kept until the sender takes it.
  *
- * <p>The exception handler that is compiled into the advice writes {@link #COUNTS} and {@link
- * #LATEST} without a call or an allocation: the advice may have failed with a stack overflow, and
- * an exception from the handler would reach the program. The handler also takes no lock, so two
- * failures at the same place and instant may be counted as one.
+ * <p>The exception handler in the advice writes {@link #COUNTS} and {@link #LATEST} without a call
+ * or an allocation. After a stack overflow or without memory, these could fail again, and the
+ * exception would reach the program. The handler also takes no lock, so two failures at the same
+ * place and instant may be counted as one.
  *
  * <p>Before: the handler, {@code io.tachograph.core.instrument.FaultHandler}. After: {@code
  * io.tachograph.core.send.FaultLog}.
  */
 public final class AdviceFaults {
-    /** About thirty places exist. Places past this bound are counted under the first place. */
+    /** About thirty places exist. Places past this bound are counted as {@code (other)}. */
     public static final int PLACES_MAX = 128;
 
     /** The place of failures in the methods of {@link Recorder} for constructors. */
@@ -37,7 +37,6 @@ public final class AdviceFaults {
 
     private AdviceFaults() {}
 
-    /** The location of advice: its probe and its advice class. */
     public static final class Place {
         public final String probe;
         public final String advice;
@@ -64,7 +63,7 @@ public final class AdviceFaults {
 
     // ---- for the sender ----
 
-    /** The numbers of the known places are 0 to this value, exclusive. */
+    /** Number of known places. Places are numbered from 0. */
     public static int size() {
         return size;
     }

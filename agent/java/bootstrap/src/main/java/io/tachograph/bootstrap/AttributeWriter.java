@@ -8,9 +8,9 @@ final class AttributeWriter {
     private final ThreadBuffer buffer;
 
     /**
-     * Identity hash of the last recorded exception; 0 if there is none. A reference would prevent
-     * the exception's class loader from being unloaded, because an outermost call may run as long
-     * as the program.
+     * Identity hash of the last recorded exception; 0 if there is none. A reference would keep the
+     * exception's class loader in memory while the outermost call is open, perhaps as long as the
+     * program runs.
      */
     private int lastThrown;
 
@@ -20,7 +20,6 @@ final class AttributeWriter {
         this.buffer = buffer;
     }
 
-    /** Adds a text to the innermost open call. */
     void text(String key, String value) {
         if (buffer.wordsFit(1) && buffer.objectsFit(2)) {
             buffer.publish(Word.escape(Word.ATTRIBUTE_TEXT), key, value);
@@ -29,7 +28,6 @@ final class AttributeWriter {
         }
     }
 
-    /** Adds a number to the innermost open call. */
     void number(String key, long value) {
         if (buffer.wordsFit(2) && buffer.objectsFit(1)) {
             buffer.publishPair(Word.escape(Word.ATTRIBUTE_INTEGER), value, key);
@@ -63,7 +61,7 @@ final class AttributeWriter {
         dropped = dropped + 1;
     }
 
-    /** Clears the state at the end of the outermost call. */
+    /** Called at the end of the outermost call. */
     void end() {
         lastThrown = 0;
     }

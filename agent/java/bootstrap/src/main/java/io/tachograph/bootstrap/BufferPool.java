@@ -6,9 +6,9 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 
 /**
- * A bounded pool of buffers, created on demand. Each slot has a bit in an array of words, which is
- * set while the slot is free. Taking and returning an existing buffer therefore neither allocates
- * nor locks, and there is no linked list with an ABA problem.
+ * A bounded pool of buffers, created on demand. Each slot has one bit, which is set while the slot
+ * is free. Taking and returning an existing buffer therefore neither allocates nor locks. A
+ * lock-free linked list would have the ABA problem.
  */
 final class BufferPool {
     /** Pause after an {@code OutOfMemoryError}, in which no buffer is created. */
@@ -24,8 +24,8 @@ final class BufferPool {
     private final AtomicInteger made = new AtomicInteger();
 
     /**
-     * {@code System.nanoTime()} at the end of the latest pause, as an odd number; 0 if there was no
-     * pause.
+     * {@code System.nanoTime()} at the end of the latest pause, made odd so that it is never 0; 0
+     * if there was no pause.
      */
     private volatile long shortUntil;
 
@@ -63,7 +63,7 @@ final class BufferPool {
                 ThreadBuffer fresh = new ThreadBuffer(home, slot, words, borrowed);
                 made.accumulateAndGet(slot + 1, Math::max);
                 buffers.set(slot, fresh);
-                buffer = fresh; // last: nothing after this line can fail
+                buffer = fresh;
             }
         } catch (OutOfMemoryError e) {
             shortUntil = System.nanoTime() + SHORT_NANOS | 1;
@@ -76,7 +76,7 @@ final class BufferPool {
     }
 
     /**
-     * True during the pause. The pause exists because each failed allocation costs a full
+     * True during the pause. Without the pause, each failed allocation would cost a full
      * collection, which stops the program.
      */
     private boolean isShort() {

@@ -3,17 +3,17 @@ package io.tachograph.bootstrap;
 /**
  * State of a thread without a buffer: a thread that has not recorded a call, a virtual thread
  * between its outermost calls, or a thread for which no buffer was free. The object is created on
- * first use and kept for the life of the thread, so that later calls do not allocate it again. Only
- * its own thread accesses it.
+ * first use and kept for the life of the thread, so that later calls do not allocate. Only this
+ * thread accesses the object.
  */
 final class Bufferless {
     private Context attached;
     private boolean isAttached;
 
     /** Number of open calls that are dropped because the thread has no buffer. */
-    int leftOut;
+    int openDropped;
 
-    /** True if the thread has tried to get a buffer and none was free. */
+    /** True if no buffer was free when the thread needed one. */
     boolean hasNone;
 
     /** The parent of the outermost calls of {@code thread}; null if there is none. */
@@ -26,10 +26,7 @@ final class Bufferless {
         isAttached = true;
     }
 
-    /**
-     * Clears the context and {@link #hasNone}. The thread now has a permanent buffer, which keeps
-     * the context.
-     */
+    /** Called when the thread has got a permanent buffer, which keeps the context. */
     void forget() {
         attached = null;
         isAttached = false;

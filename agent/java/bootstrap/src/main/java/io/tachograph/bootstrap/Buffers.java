@@ -12,10 +12,11 @@ import java.util.function.Consumer;
 
 /**
  * Assigns buffers to threads. A platform thread gets a buffer with its first call or declared
- * record and keeps it for life. Millions of virtual threads may exist, so a virtual thread borrows
- * a buffer only while it has an outermost call open or writes a declared record. A thread that only
- * submits or receives tasks needs no buffer. The number of buffers of each kind is bounded. If no
- * buffer is free for a thread, its calls and declared records are dropped and counted.
+ * record and keeps it for life. A virtual thread borrows a buffer only while it has an outermost
+ * call open or writes a declared record, because millions of virtual threads may exist. A thread
+ * that only submits or receives tasks needs no buffer. The number of buffers of each kind is
+ * bounded. If no buffer is free for a thread, its calls and declared records are dropped and
+ * counted.
  */
 public final class Buffers {
     /**
@@ -27,14 +28,14 @@ public final class Buffers {
     private static final MethodHandle IS_VIRTUAL = findIsVirtual();
 
     /**
-     * The buffer of each thread. When a buffer is returned, the value is set to null, not removed:
-     * the next buffer then needs no new entry.
+     * The buffer of each thread. When a thread returns its buffer, the value becomes null and the
+     * entry stays, so that the next buffer needs no new entry.
      */
     private final ThreadLocal<ThreadBuffer> local = new ThreadLocal<>();
 
     private final ThreadLocal<Bufferless> bufferless = new ThreadLocal<>();
 
-    /** The buffer object that all threads without a buffer share. */
+    /** Placeholder for all threads without a buffer. */
     private final ThreadBuffer unassigned;
 
     private final Session session;
@@ -58,7 +59,10 @@ public final class Buffers {
         /** Number of words in the ring of a platform thread; rounded up to a power of two. */
         public int words = 32_768;
 
-        /** Maximum number of platform threads that are recorded at the same time. */
+        /**
+         * Maximum number of platform threads that are recorded at the same time; rounded up to a
+         * multiple of 64.
+         */
         public int threadsMax = 1_024;
 
         /**
@@ -67,7 +71,7 @@ public final class Buffers {
          */
         public int virtualWords = 2_048;
 
-        /** Maximum number of rings that are lent at the same time. */
+        /** Maximum number of rings lent at the same time; rounded up to a multiple of 64. */
         public int virtualMax = 1_024;
 
         /** Longest wait for space in the ring, ns. 0: the call is dropped without a wait. */
@@ -87,7 +91,7 @@ public final class Buffers {
         this.unassigned = new ThreadBuffer(this, ThreadBuffer.UNASSIGNED, 0, true);
     }
 
-    /** The buffer of the calling thread; never null. */
+    /** Never null. */
     public ThreadBuffer current() {
         ThreadBuffer buffer = local.get();
         return buffer != null ? buffer : take(Thread.currentThread());
@@ -102,8 +106,8 @@ public final class Buffers {
         ThreadBuffer own = mayHaveOne ? platform.ownedBy(thread) : null;
         ThreadBuffer buffer = own != null ? own : (isVirtual ? virtual : platform).take();
         if (buffer == null) {
-            // The thread keeps the shared buffer until its outermost call ends. After that, it
-            // tries again to get its own.
+            // The thread keeps the placeholder until its outermost call ends. After that, the
+            // thread tries again to get a buffer.
             bufferless().hasNone = true;
             local.set(unassigned);
             return unassigned;
@@ -117,8 +121,7 @@ public final class Buffers {
                 mine.forget();
             }
         } catch (Throwable e) {
-            // Reached after a stack overflow or an out-of-memory error: without this, the slot
-            // would leak.
+            // A stack overflow or an out-of-memory error must not leak the slot.
             if (own == null) {
                 putBack(buffer);
             }
@@ -172,29 +175,27 @@ public final class Buffers {
     // ---- calls of threads without a buffer ----
 
     /** Drops a call. @return the token of the call */
-    int leaveOut() {
+    int drop() {
         droppedWithoutBuffer.increment();
-        return - ++bufferless().leftOut;
+        return - ++bufferless().openDropped;
     }
 
     /** Ends a dropped call. @param call its token; other tokens are ignored */
-    void leftOutEnds(int call) {
+    void droppedEnds(int call) {
         Bufferless mine = bufferless();
-        if (call < 0 && -call <= mine.leftOut) {
-            mine.leftOut = -call - 1;
+        if (call < 0 && -call <= mine.openDropped) {
+            mine.openDropped = -call - 1;
         }
-        if (mine.leftOut == 0) {
+        if (mine.openDropped == 0) {
             local.set(null);
         }
     }
 
-    /** Number of open calls of this thread that are dropped. */
-    int leftOut() {
-        return bufferless().leftOut;
+    int openDropped() {
+        return bufferless().openDropped;
     }
 
-    /** Drops a declared record. */
-    void leaveOutRecord() {
+    void dropRecord() {
         recordsDroppedWithoutBuffer.increment();
     }
 
@@ -225,7 +226,7 @@ public final class Buffers {
     /** Returns the borrowed buffer of this thread, which has no recorded call open. */
     void giveBack(ThreadBuffer buffer) {
         if (buffer == unassigned) {
-            if (leftOut() == 0) {
+            if (openDropped() == 0) {
                 local.set(null);
             }
             return;
@@ -258,9 +259,7 @@ public final class Buffers {
 
     // ---- for the sender ----
 
-    /**
-     * Takes all calls that {@link #ended} has queued. Returns the first of a linked list, or null.
-     */
+    /** Takes all queued calls. Returns the first of a linked list, or null. */
     public HandedCall takeEnded() {
         return ended.get() == null ? null : ended.getAndSet(null);
     }
@@ -270,18 +269,16 @@ public final class Buffers {
         return traces;
     }
 
-    /** Passes every buffer that may hold events to {@code reader}. */
     public void forEach(Consumer<ThreadBuffer> reader) {
         platform.forEach(reader);
         virtual.forEach(reader);
     }
 
     /**
-     * Reclaims the buffer of a thread that has ended, if the sender has read all events of the
-     * buffer.
+     * Reclaims the buffer of a thread that has ended, if the sender has read all its events.
      *
-     * @return false if the owner of the buffer is not a thread that has ended, or if the buffer has
-     *     unread events or is lent to a {@link HandedCall}
+     * @return false if the owner has not ended, if there is no owner, if the buffer has unread
+     *     events, or if it is lent to a {@link HandedCall}
      */
     public boolean reclaim(ThreadBuffer buffer) {
         if (!buffer.hasLostOwner() || buffer.published() != buffer.consumed()) {
@@ -292,12 +289,10 @@ public final class Buffers {
         return true;
     }
 
-    /** Number of calls dropped because no buffer was free. */
     public long callsDroppedWithoutBuffer() {
         return droppedWithoutBuffer.sum();
     }
 
-    /** Number of declared records dropped because no buffer was free. */
     public long recordsDroppedWithoutBuffer() {
         return recordsDroppedWithoutBuffer.sum();
     }
@@ -309,7 +304,7 @@ public final class Buffers {
 
     /**
      * Puts the sender to sleep until the time is over or a ring is half full. A wake-up just before
-     * the sleep is lost; the writer repeats the wake-up after the next quarter of its ring.
+     * the sleep is lost; the writer of calls repeats it after the next quarter of its ring.
      */
     public void sleep(long nanos) {
         sleeper = Thread.currentThread();
@@ -317,7 +312,6 @@ public final class Buffers {
         sleeper = null;
     }
 
-    /** Wakes the sender if it sleeps. */
     public void wake() {
         Thread thread = sleeper;
         if (thread != null) {
@@ -360,7 +354,7 @@ public final class Buffers {
         }
     }
 
-    /** Finds {@code Thread.isVirtual}, which exists in JDK 21 and later. */
+    /** {@code Thread.isVirtual} exists in JDK 21 and later. */
     private static MethodHandle findIsVirtual() {
         try {
             return MethodHandles.publicLookup()

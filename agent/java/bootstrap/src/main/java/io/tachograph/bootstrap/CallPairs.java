@@ -4,11 +4,11 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * Selects the pairs of operation and caller that are counted separately. Each pair becomes some
- * twenty series, so the number of pairs is bounded. Past {@link #OWN_MAX} a new pair is counted
- * with the caller {@code (other)}; past {@link #PAIRS_MAX} it is counted under one common pair. The
- * sums stay complete. {@link #admit} runs at most once for each pair and {@link
- * ThreadBuffer}.
+ * Selects the pairs of operation and caller that are counted separately. The number of pairs is
+ * bounded, because each pair becomes some twenty series. Past {@link #OWN_MAX} a new pair is
+ * counted with the caller {@code (other)}; past {@link #PAIRS_MAX} it is counted under one common
+ * pair. The sums stay complete. {@link #admit} takes a lock, but runs at most once for each
+ * pair and {@link ThreadBuffer}.
  */
 final class CallPairs {
     /** Maximum number of pairs, not counting {@link #REST}. */
@@ -31,8 +31,6 @@ final class CallPairs {
     }
 
     /**
-     * Returns the pair under which calls are counted.
-     *
      * @param pair operation in the upper half, caller in the lower half
      * @return {@code pair} itself, the same operation called by {@code (other)}, or {@link #REST}
      */

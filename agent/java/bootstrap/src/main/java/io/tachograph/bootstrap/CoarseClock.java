@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap;
 
 /**
- * A clock that is read with one field access. Its time may be 50 ms old or older, because the
- * sender sets it only when it wakes up.
+ * A clock that is read with one field access. The sender sets the time only when it wakes up, so
+ * the time may be 50 ms old or older.
  */
 public final class CoarseClock {
     private static volatile long nanos;

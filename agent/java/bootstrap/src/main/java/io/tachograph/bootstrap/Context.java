@@ -1,8 +1,7 @@
 package io.tachograph.bootstrap;
 
 /**
- * A reference to a call, as the parent of calls on other threads or in other processes. It is
- * immutable.
+ * An immutable reference to a call, as the parent of calls on other threads or in other processes.
  */
 public final class Context {
     /** Value of {@link #segment} if the trace began in another process or is not recorded. */
@@ -17,12 +16,11 @@ public final class Context {
     private final long segment;
     private final Origin origin;
 
-    /** Where this context comes from, and whether the trace is recorded. */
     private enum Origin {
         /** This process records the trace. */
         KEPT,
         /** This process does not record the trace ({@link Traces}). */
-        LEFT_OUT,
+        UNSAMPLED,
         /** Read from a header with the sampled flag. */
         HEADER,
         /** Read from a header without the sampled flag. */
@@ -56,8 +54,8 @@ public final class Context {
     }
 
     /** A call of a trace that is not recorded. */
-    static Context leftOut(long traceHigh, long traceLow, long span) {
-        return new Context(traceHigh, traceLow, span, REMOTE, Origin.LEFT_OUT);
+    static Context unsampled(long traceHigh, long traceLow, long span) {
+        return new Context(traceHigh, traceLow, span, REMOTE, Origin.UNSAMPLED);
     }
 
     /**
@@ -135,7 +133,7 @@ public final class Context {
         writeHex(text, 19, traceLow);
         writeHex(text, 36, span);
         text[53] = '0';
-        text[54] = origin == Origin.LEFT_OUT ? '0' : '1';
+        text[54] = origin == Origin.UNSAMPLED ? '0' : '1';
         return new String(text);
     }
 

@@ -3,14 +3,14 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * A call that may begin on one thread and end on another. After its thread has left it, it holds no
- * buffer. There are two kinds. First: a thread leaves its outermost call, such as a request that is
- * answered later ({@link Recorder#leave}). Second: a thread only begins a call, such as a request
- * whose answer is a promise ({@link Recorder#begin}).
+ * A call that may begin on one thread and end on another. After the first thread has left the call,
+ * the call holds no buffer. There are two kinds. In the first kind, a thread leaves its outermost
+ * call, such as a request that is answered later ({@link Recorder#leave}). In the second kind, a
+ * thread only begins a call, such as a request whose answer is a promise ({@link Recorder#begin}).
  *
  * <p>The segment of the call is known when the thread leaves the call. When any thread ends the
  * call, the sender writes the last part of that segment. A call that never ends costs only this
- * object, which is collected with the promise or request that refers to it.
+ * object, which is garbage-collected with the promise or request that refers to it.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.HandedCalls}.
  */
@@ -32,7 +32,7 @@ public final class HandedCall {
     private final AtomicInteger state = new AtomicInteger(OPEN);
     private volatile Context context;
 
-    // Any thread may write the facts before the end of the call; the end writes the other fields.
+    // Any thread may write the facts before the call ends. The method end writes the other fields.
     private Object[] facts = new Object[4];
     private int factCount;
     private boolean isEnded;
@@ -57,9 +57,8 @@ public final class HandedCall {
     }
 
     /**
-     * Begins a call with one attribute, as a child of {@code parent}. It borrows a buffer during
-     * this method only. Like any other call it may be dropped and counted, or excluded with its
-     * trace.
+     * Begins a call with one attribute, as a child of {@code parent}. The call borrows a buffer
+     * during this method only.
      */
     static HandedCall begin(
             Buffers home, int operation, Context parent, String key, String value) {
@@ -85,8 +84,8 @@ public final class HandedCall {
     }
 
     /**
-     * Tries several buffers. All threads try the buffers in the same order, so the first one may be
-     * full while the sender has not emptied it.
+     * Tries several buffers. All threads try the buffers in the same order, so the first buffers
+     * may be full.
      */
     private static ThreadBuffer withRoom(Buffers home, int tries) {
         ThreadBuffer buffer = home.lend(Thread.currentThread());
@@ -101,7 +100,7 @@ public final class HandedCall {
     }
 
     private static boolean hasRoom(ThreadBuffer buffer) {
-        // A buffer without a slot accepts the call, and drops and counts it.
+        // A buffer without a slot drops and counts the call.
         return buffer.slot < 0 || buffer.wordsFit(WORDS) && buffer.objectsFit(OBJECTS);
     }
 
@@ -110,7 +109,7 @@ public final class HandedCall {
     /**
      * Sets the context of the call.
      *
-     * @param context null if the call is not recorded and has no parent
+     * @param context may be null if the call is not recorded and has no parent
      */
     void known(Context context) {
         this.context = context;
@@ -123,12 +122,11 @@ public final class HandedCall {
 
     // ---- on any thread ----
 
-    /** The call as a parent of other calls. Available after its thread has left it. */
+    /** The call as a parent of other calls; null until the thread that began the call leaves it. */
     public Context context() {
         return context;
     }
 
-    /** Adds an attribute before the end of the call. */
     public synchronized void attribute(String key, Object value) {
         if (value == null) {
             return;

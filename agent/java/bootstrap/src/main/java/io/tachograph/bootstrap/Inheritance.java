@@ -1,17 +1,15 @@
 package io.tachograph.bootstrap;
 
 /**
- * Finds the call in which a thread was started; that call is the parent of the thread's outermost
- * calls. It is looked up only when the thread records a call or its context is needed, such as for
- * a task that it submits. Other threads cost nothing. A probe provides the implementation. Without
- * that probe, no thread has such a parent.
+ * Finds the call in which a thread was started, the parent of the thread's outermost calls. The
+ * look-up happens only when the thread records a call or needs its context, such as for a task that
+ * it submits. A probe provides the implementation.
  */
 public abstract class Inheritance {
     private static volatile Inheritance source;
 
     protected Inheritance() {}
 
-    /** Registers the implementation. */
     public static void use(Inheritance source) {
         Inheritance.source = source;
     }

@@ -3,8 +3,8 @@ package io.tachograph.bootstrap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Counts losses that belong to no buffer of a thread. They are rare, so one shared counter for each
- * kind is enough.
+ * Counts losses that belong to no thread's buffer. The losses are rare, so one shared counter for
+ * each kind is enough.
  *
  * <p>After: {@code io.tachograph.core.sample.AgentSampler}, {@code core.send.Sender}.
  */
@@ -16,8 +16,8 @@ public final class Losses {
     private Losses() {}
 
     /**
-     * Counts a task that may run without a parent, because the agent had no space to remember the
-     * call that submitted the task, or because several calls may have submitted it.
+     * Counts a task, a thread or a later answer of a request whose calls may lack their parent. The
+     * agent had no space to remember the parent, or several calls may have submitted the task.
      */
     public static void parent() {
         PARENTS.incrementAndGet();

@@ -19,7 +19,7 @@ public final class Operations {
     public static final int TASK = 6;
 
     /**
-     * Bound for the names of all kinds together. A large, fully instrumented program has fewer
+     * Bound for the names of all kinds together. Even a large, fully instrumented program has fewer
      * methods.
      */
     public static final int COUNT_MAX = 262_144;
@@ -43,10 +43,9 @@ public final class Operations {
     private final int[] other = new int[KINDS + 1];
     private volatile Entry[] entries = new Entry[1_024];
 
-    /** Written under the lock. It only grows, so a stale value is harmless. */
+    /** Written under the lock. The count only grows, so a stale value is harmless. */
     private int count;
 
-    /** Kind and name of an id. */
     public static final class Entry {
         public final int kind;
         public final String name;
@@ -68,7 +67,6 @@ public final class Operations {
         }
     }
 
-    /** The operations of this process. */
     public static Operations shared() {
         return SHARED;
     }
@@ -90,8 +88,8 @@ public final class Operations {
     }
 
     /**
-     * {@link #id} calls this without the lock, {@link #create} with it. New names still arrive
-     * after a bound is reached; the threads of the program must not wait for the lock then.
+     * {@link #id} calls this method without the lock, so that threads with new names do not wait
+     * for the lock after a bound is reached.
      */
     private boolean isFull(int kind) {
         return count >= countMax || kind != METHOD && ids[kind].size() >= dynamicMax;
@@ -120,7 +118,6 @@ public final class Operations {
         return id;
     }
 
-    /** Returns the id of {@code (other)} of a kind. */
     int other(int kind) {
         return other[kind];
     }

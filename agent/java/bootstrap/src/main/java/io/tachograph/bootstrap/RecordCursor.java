@@ -9,8 +9,8 @@ import java.util.concurrent.locks.LockSupport;
  *
  * <b>Readers never see a partial record</b>: values are written past the published end, and one
  * release store publishes all of them. After a failure before that store, the ring is unchanged. A
- * record never uses the space that the exits of open calls need. If a record does not fit, all of
- * it is dropped, and the drop is counted.
+ * record never uses the space that the exits of open calls need. A record that does not fit is
+ * dropped whole and counted.
  *
  * <p>Before: generated code, through {@code io.tachograph.api.RecordWriter}. After: {@code
  * io.tachograph.core.send.RingReader}.
@@ -20,7 +20,6 @@ public final class RecordCursor {
 
     private final ThreadBuffer buffer;
 
-    /** Positions of the next word and of the next object. */
     private long head;
 
     private long objectsHead;
@@ -31,7 +30,6 @@ public final class RecordCursor {
         this.buffer = buffer;
     }
 
-    /** The cursor of the calling thread. */
     public static RecordCursor current() {
         return Recorder.buffer().records();
     }
@@ -48,7 +46,7 @@ public final class RecordCursor {
     public boolean begin(int type, int words, int objects) {
         if (type == 0 || !fit(words + 1, objects) && !block(words + 1, objects)) {
             if (buffer.slot == ThreadBuffer.UNASSIGNED) {
-                buffer.home.leaveOutRecord();
+                buffer.home.dropRecord();
             } else {
                 dropped = dropped + 1; // single writer
             }
@@ -75,16 +73,15 @@ public final class RecordCursor {
         objectsHead++;
     }
 
-    /** Publishes the record. */
     public void end() {
         buffer.publishTo(head);
-        // Only the writer reads this field, so it may be stored second. No method is called between
-        // the two stores, so neither of them can fail alone.
+        // Only the writer reads objectsHead, so it may be stored second. No method is called
+        // between the two stores, so no failure can separate them.
         buffer.objectsHead = objectsHead;
         buffer.settle();
     }
 
-    /** Discards a record that has begun or was about to begin. The ring is unchanged. */
+    /** Discards a record. The ring is unchanged. */
     public void fail() {
         buffer.settle();
     }
@@ -99,7 +96,10 @@ public final class RecordCursor {
                 && (objects == 0 || buffer.objectsFit(objects));
     }
 
-    /** Waits for space under the policy {@code block}, once per shortage, as for calls. */
+    /**
+     * Waits for space under the policy {@code block}. After a wait without success, records are
+     * dropped without a wait until a record fits again.
+     */
     private boolean block(int words, int objects) {
         long nanos = buffer.home.blockNanos();
         if (nanos <= 0 || blockTimedOut || words >= buffer.ring.length - Ring.MARGIN) {

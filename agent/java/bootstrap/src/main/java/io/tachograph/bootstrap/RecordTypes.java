@@ -36,7 +36,7 @@ public final class RecordTypes {
     private static final String WORDS = "ZJDF";
     private static final String KINDS = WORDS + "SEUTN";
 
-    /** Maximum number of types in one process. A program usually has a few dozen. */
+    /** Maximum number of record types. A program usually has a few dozen. */
     public static final int COUNT_MAX = 4_096;
 
     /**
@@ -61,7 +61,6 @@ public final class RecordTypes {
 
     private final AtomicLong failed = new AtomicLong();
 
-    /** Declaration of an id. */
     public static final class Entry {
         public final int id;
         public final String name;
@@ -102,7 +101,6 @@ public final class RecordTypes {
         this.charsMax = charsMax;
     }
 
-    /** The types of this process. */
     public static RecordTypes shared() {
         return SHARED;
     }
@@ -112,8 +110,6 @@ public final class RecordTypes {
     }
 
     /**
-     * Returns the id of a type.
-     *
      * @param kinds one constant for each field
      * @param fields name and unit of each field, alternately
      * @return 0 if a bound is reached or the arguments are inconsistent
@@ -173,7 +169,6 @@ public final class RecordTypes {
         }
     }
 
-    /** Number of records that could not be created. */
     public long failed() {
         return failed.get();
     }
@@ -183,7 +178,7 @@ public final class RecordTypes {
         return faults;
     }
 
-    /** Returns the declaration of an id; null for an id that was never assigned. */
+    /** Null for an id that was never assigned. */
     public Entry entry(int id) {
         Entry[] table = entries;
         return id > 0 && id < table.length ? table[id] : null;

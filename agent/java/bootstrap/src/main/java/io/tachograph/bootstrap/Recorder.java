@@ -2,9 +2,9 @@ package io.tachograph.bootstrap;
 
 /**
  * The API of probes for calls of the current thread. All methods are static, so advice needs no
- * object to call them. No method does I/O. A method throws only if stack or memory runs out. A lock
- * is taken only for something new, such as a name. A method waits for space only under the policy
- * {@code block}.
+ * object to call them. No method does I/O. A method throws only if stack or memory runs out. A
+ * method takes a lock only for something new, such as a name. It waits for space only under the
+ * policy {@code block}.
  *
  * <pre>{@code
  * int call = Recorder.enter(operation);        // operation: an id from Recorder.operation(kind, name)
@@ -13,8 +13,8 @@ package io.tachograph.bootstrap;
  * }</pre>
  *
  * The token that {@code enter} returns is valid only on the same thread. Every {@code enter} needs
- * an exit on the same thread, or a {@link #leave} that returns true. If an exit is missing, the
- * exit of a caller adds it, as failed.
+ * an exit on the same thread, or a {@link #leave} that returns true. The exit of a caller adds
+ * missing exits, as failed.
  *
  * <p>Before: the advice of a probe. After: {@link ThreadBuffer}.
  */
@@ -25,7 +25,7 @@ public final class Recorder {
 
     private Recorder() {}
 
-    /** Holds the buffers in a final field, which the JIT compiler treats as a constant. */
+    /** The JIT compiler treats a static final field as a constant. */
     private static final class Started {
         static final Buffers BUFFERS = started();
 
@@ -58,20 +58,16 @@ public final class Recorder {
         return Operations.shared().id(kind, name);
     }
 
-    /**
-     * The calling thread's buffer; never null. Advice that keeps the buffer needs no second look-up
-     * at the exit.
-     */
+    /** Never null. Advice that keeps the buffer needs no second look-up at the exit. */
     public static ThreadBuffer buffer() {
         return Started.BUFFERS.current();
     }
 
-    /** Begins a call. @return the token of the call */
+    /** @return the token of the call */
     public static int enter(int operation) {
         return buffer().enter(operation);
     }
 
-    /** Ends a call that returned. */
     public static void exit(int call) {
         if (call != 0) {
             buffer().exit(call);
@@ -133,9 +129,9 @@ public final class Recorder {
     }
 
     /**
-     * Begins a call that may end on another thread, such as a request whose answer is a promise. It
-     * is a child of {@link #context}. Its attribute is recorded even if {@link HandedCall#end} is
-     * never called.
+     * Begins a call that may end on another thread, such as a request whose answer is a promise.
+     * The call is a child of {@link #context}. Its attribute is recorded even if {@link
+     * HandedCall#end} is never called.
      */
     public static HandedCall begin(int operation, String key, String value) {
         return HandedCall.begin(Started.BUFFERS, operation, context(), key, value);
@@ -169,15 +165,15 @@ public final class Recorder {
 
     /**
      * Begins the call of a constructor, after {@code super(...)}. The byte code of a constructor
-     * has no place to keep a token.
+     * cannot keep a token.
      */
     public static void constructorEnter(int operation) {
         try {
             buffer().enter(operation);
         } catch (Throwable e) {
-            // Stack overflow: the call is not recorded. The error is caught here, because code that
-            // is added to a constructor cannot catch it. As in the handlers of advice, no method is
-            // called.
+            // Stack overflow: the call is not recorded. The error is caught here, because the
+            // handler in the constructor throws it again. As in the handlers of advice, no method
+            // is called.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }
@@ -194,12 +190,10 @@ public final class Recorder {
         }
     }
 
-    /** Ends the call of a counted constructor that returned. */
     public static void constructorExitCounted(int operation) {
         constructorEndCounted(operation, false);
     }
 
-    /** Ends the call of a counted constructor whose code threw an exception. */
     public static void constructorFailedCounted(Throwable thrown, int operation) {
         constructorEndCounted(operation, true);
     }
@@ -215,7 +209,6 @@ public final class Recorder {
         }
     }
 
-    /** Ends the call of a constructor that returned. */
     public static void constructorExit(int operation) {
         try {
             ThreadBuffer buffer = buffer();
@@ -227,7 +220,6 @@ public final class Recorder {
         }
     }
 
-    /** Ends the call of a constructor whose code threw an exception. */
     public static void constructorFailed(Throwable thrown, int operation) {
         try {
             ThreadBuffer buffer = buffer();

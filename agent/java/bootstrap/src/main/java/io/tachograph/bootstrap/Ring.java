@@ -21,8 +21,7 @@ public abstract class Ring {
 
     /**
      * Maximum number of objects in the side ring. A recorded request has about eight objects
-     * (parent, keys, values), so 500 requests fit while the sender sleeps. A half-full ring wakes
-     * the sender.
+     * (parent, keys, values), so 500 requests fit.
      */
     private static final int OBJECTS = 4_096;
 
@@ -79,12 +78,11 @@ public abstract class Ring {
         HEAD.setRelease(this, at + 2);
     }
 
-    /** Publishes all words before {@code position}. */
     final void publishTo(long position) {
         HEAD.setRelease(this, position);
     }
 
-    /** The position up to which the reader has read all words, so that they may be overwritten. */
+    /** Words before this position have been read and may be overwritten. */
     final long freed() {
         return (long) TAIL.getAcquire(this);
     }
@@ -100,7 +98,6 @@ public abstract class Ring {
         return objectsHead + count <= freed + objects.length;
     }
 
-    /** Publishes a word and the object that it refers to. */
     final void publish(long word, Object object) {
         stage(0, object);
         publish(word);
@@ -122,7 +119,7 @@ public abstract class Ring {
 
     /**
      * Stores an object, which becomes valid when its word is published. If publishing fails, the
-     * next object overwrites this one.
+     * next object overwrites it.
      */
     private void stage(int ahead, Object object) {
         objects[(int) (objectsHead + ahead) & objects.length - 1] = object;
@@ -130,7 +127,6 @@ public abstract class Ring {
 
     // ---- the reader's side: one thread, the sender ----
 
-    /** Capacity in words. */
     public final int capacity() {
         return ring.length;
     }
@@ -140,7 +136,6 @@ public abstract class Ring {
         return (long) HEAD.getAcquire(this);
     }
 
-    /** The position of the next word to read. */
     public final long consumed() {
         return tail;
     }

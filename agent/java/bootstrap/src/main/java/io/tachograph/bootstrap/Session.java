@@ -7,10 +7,10 @@ import java.security.SecureRandom;
 
 /**
  * The identity of one run of this process, 16 bytes. The ids of all spans of this process, and of
- * the traces that begin in it, are derived from the session (wire.md, DATA, segment). So no random
- * numbers are needed for these ids, and a segment is sent with its number instead of its ids. The
- * session itself is derived from a secret (wire.md, HELLO): ids are public, and a client that knows
- * them must not be able to send in the name of this process.
+ * the traces that begin in it, are derived from the session (wire.md, DATA, segment). So these ids
+ * need no random numbers, and a segment is sent with its number instead of its ids. The session
+ * itself is derived from a secret (wire.md, HELLO), because a client that knows the public ids must
+ * not be able to send in the name of this process.
  */
 public final class Session {
     /** Prefix of sessions that are derived from a secret: "tach". */
@@ -44,7 +44,6 @@ public final class Session {
         return new Session(high, low, secret.clone());
     }
 
-    /** The session of this process. */
     public static Session shared() {
         return SHARED;
     }
@@ -90,8 +89,7 @@ public final class Session {
 
     private static Session draw() {
         byte[] bytes = new byte[16];
-        // Loading the security providers of the JDK would add 50 ms to the start-up time. The
-        // device provides the same randomness.
+        // Loading the security providers of the JDK would add 50 ms to the start-up time.
         try (InputStream random = new FileInputStream("/dev/urandom")) {
             if (random.readNBytes(bytes, 0, bytes.length) < bytes.length) {
                 new SecureRandom().nextBytes(bytes);

@@ -9,8 +9,8 @@ import java.nio.charset.StandardCharsets;
  */
 final class SingleBlockHash {
     /**
-     * Maximum number of input bytes that fit into one block, besides the terminating bit and the
-     * length.
+     * A block of 64 bytes also has the byte with the terminating bit, and the length in eight
+     * bytes.
      */
     private static final int BYTES_MAX = 55;
 

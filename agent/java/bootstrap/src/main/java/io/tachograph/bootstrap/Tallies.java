@@ -21,9 +21,8 @@ public final class Tallies {
     private static final long MIX = 0x9e3779b97f4a7c15L;
 
     // The table uses open addressing and is at most half full. Its values are positions in the list
-    // of tallies. The method enter stores such a position in the field open. If it stored a
-    // reference, it would need a barrier of the garbage collector, which costs more than the rest
-    // of enter.
+    // of tallies. The method enter stores a position, because a reference would need a barrier of
+    // the garbage collector, which costs more than the rest of enter.
     private long[] keys = NO_LONGS;
     private int[] found = NO_INTS;
     private int shift;
@@ -49,10 +48,8 @@ public final class Tallies {
     }
 
     /**
-     * Begins a call.
-     *
-     * @param depth number of open recorded calls; in a trace that is not recorded, number of its
-     *     open calls that would otherwise be recorded
+     * @param depth number of open recorded calls; in an unrecorded trace, number of open calls that
+     *     would otherwise be recorded
      * @param recorded operation of the innermost of those calls; 0 if there is none
      * @return the token of the call, from 1
      */
@@ -78,8 +75,8 @@ public final class Tallies {
     }
 
     /**
-     * Begins a call after missed exits: the recorded calls around some counted calls have ended, so
-     * these counted calls have ended too.
+     * Begins a call after missed exits. When a recorded call ends, the counted calls inside it
+     * count as ended too.
      */
     private int enterAfterMissed(int operation, int depth, int recorded) {
         while (openCount > 0 && (int) (open[openCount - 1] >>> 32) > depth) {
@@ -139,7 +136,7 @@ public final class Tallies {
         return first(key);
     }
 
-    /** Returns the key of a pair. It is never 0, because ids of operations count from 1. */
+    /** Never 0, because ids of operations count from 1. */
     private static long key(int operation, int caller) {
         return (long) operation << 32 | caller;
     }
@@ -223,7 +220,7 @@ public final class Tallies {
 
     // ---- the sender's side ----
 
-    /** The counts up to now, by pair. Must not be modified. */
+    /** Must not be modified. */
     public Tally[] all() {
         return all;
     }

@@ -6,7 +6,7 @@ import java.lang.invoke.VarHandle;
 /**
  * The counts of one thread for one pair of operation and caller: total duration, longest call,
  * failed calls, and a histogram. The thread that holds the buffer writes them, and the sender may
- * read them at any time. Counts never decrease, so the sums over all threads never decrease either.
+ * read them at any time. Counts never decrease.
  *
  * <pre>
  *   0     1                    2                    3        4 ... 21
@@ -16,7 +16,7 @@ import java.lang.invoke.VarHandle;
  *           interval | longest   (22 and 42 bits)
  * </pre>
  *
- * The number of calls is the sum of the buckets, so the two cannot differ.
+ * The number of calls is the sum of the buckets.
  */
 public final class Tally {
     /** Upper bounds of the buckets, ns, inclusive. One more bucket has no bound. */
@@ -81,9 +81,9 @@ public final class Tally {
         long[] all = cells;
         int bits = 64 - Long.numberOfLeadingZeros(nanos > 0 ? nanos - 1 : 0);
         int cell = CELL_OF_BITS[bits];
-        // The method call that needs the most stack comes first. If it overflows the stack, no
-        // count has changed. The plain stores that follow are visible to the sender at the latest
-        // after the release store of the next counted call.
+        // The method call that needs the most stack comes first. If the call overflows the stack,
+        // no count has changed. The sender sees the following plain stores at the latest after the
+        // release store of the next counted call.
         CELLS.setRelease(all, cell, all[cell] + 1);
         all[SUM] += nanos;
         int now = interval;
@@ -124,10 +124,7 @@ public final class Tally {
         return cells[FAILED];
     }
 
-    /**
-     * The longest call that ended in an interval; 0 if no call ended. The interval must be the
-     * latest finished one.
-     */
+    /** The longest call that ended in an interval; 0 if no call ended. */
     public long longestNanos(int ofInterval) {
         long longest = cells[LONGEST + (ofInterval & 1)];
         return longest >>> LONGEST_BITS == ofInterval ? longest & LONGEST_MAX : 0;
@@ -141,7 +138,7 @@ public final class Tally {
         return (long) CELLS.getAcquire(cells, BUCKETS + bucket);
     }
 
-    /** Number of buckets, including the unbounded one. */
+    /** Number of buckets, with the unbounded one. */
     public static int buckets() {
         return BOUNDS.length + 1;
     }

@@ -6,11 +6,11 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Records the calls of one thread for the sender. <b>The stream of events is always a forest</b>: a
  * call is entered only if its exit and the exits of all open calls also fit. Otherwise the call and
- * its callees are dropped and counted, until the call has ended or the sender gives it up ({@link
- * #endLeftOut}).
+ * its callees are dropped and counted, until the call ends or the sender gives up the call ({@link
+ * #endUnrecorded}).
  *
- * <p>A <i>token</i> identifies a call: the depth at which it was entered, from 1; a negative number
- * if the call is not recorded; 0 if it is unknown. An exit with the token of an outer call means
+ * <p>A <i>token</i> identifies a call. It is the depth of the call, from 1; a negative number if
+ * the call is not recorded; 0 if the call is unknown. An exit with the token of an outer call means
  * that exits of inner calls were missed, because an exit can overflow the stack. The missed exits
  * are added, as failed.
  *
@@ -24,7 +24,7 @@ public final class ThreadBuffer extends Ring {
     private static final int SEGMENT_BLOCK = 1_024;
 
     /**
-     * After this number of calls in a segment, its further calls are dropped. It is below the
+     * Maximum number of calls in a segment; further calls are dropped. The bound is below the
      * largest int, because some more calls are recorded until the next check for space.
      */
     private static final int CALLS_MAX = Integer.MAX_VALUE - (1 << 25);
@@ -34,8 +34,8 @@ public final class ThreadBuffer extends Ring {
     private static final long BLOCK_STEP_NANOS = 100_000;
 
     /**
-     * Slot of the placeholder that all threads without their own buffer share. It has no state: the
-     * state of such a thread is in {@link Bufferless}.
+     * Slot of the placeholder that all threads without a buffer share. The state of such a thread
+     * is in {@link Bufferless}.
      */
     static final int UNASSIGNED = -1;
 
@@ -48,11 +48,12 @@ public final class ThreadBuffer extends Ring {
     /** Position of this buffer in its pool; negative for a buffer without a pool. */
     final int slot;
 
-    // Written by the thread that holds the buffer, and after its end by `reset`; except `givenUp`.
+    // Written by the thread that holds the buffer, and by `reset` after that thread has ended. Only
+    // the sender writes `givenUp`.
 
     /**
-     * {@link #enter} calls {@link #admit} when head + depth reaches this value. It has the lowest
-     * possible value while calls are not recorded.
+     * {@link #enter} calls {@link #admit} when head + depth reaches this value. It is the lowest
+     * long while calls are not recorded.
      */
     private long checkAt;
 
@@ -72,11 +73,11 @@ public final class ThreadBuffer extends Ring {
     private int skippedAt;
 
     /** Serial number of the latest unrecorded call that is not inside another unrecorded one. */
-    private int leftOutNumber;
+    private int unrecordedNumber;
 
     /**
-     * Serial number of the latest unrecorded call that the sender has given up: it no longer
-     * suppresses its callees. Only the sender writes this field.
+     * Serial number of the latest unrecorded call that the sender has given up, so that its callees
+     * may be recorded.
      */
     private volatile int givenUp;
 
@@ -84,7 +85,7 @@ public final class ThreadBuffer extends Ring {
     private Context attached;
     private Context parent;
 
-    /** True if the buffer is lent to a {@link HandedCall}. It then does not return itself. */
+    /** True if the buffer is lent to a {@link HandedCall}, which returns it. */
     private boolean isLent;
 
     private String nameWritten;
@@ -92,11 +93,11 @@ public final class ThreadBuffer extends Ring {
     private final AttributeWriter attributes = new AttributeWriter(this);
     private final Tallies tallies;
 
-    /** Selects the traces to record; null if all traces are recorded. */
+    /** Null if all traces are recorded. */
     private final TraceGate gate;
 
     /** True if the open unrecorded calls are a whole trace that the gate excluded. */
-    private boolean leavesTraceOut;
+    private boolean isUnsampled;
 
     // The sender may read these fields at any time.
     private volatile Thread owner;
@@ -192,7 +193,7 @@ public final class ThreadBuffer extends Ring {
         if (slot < 0) {
             return skip(operation); // the sender does not read the counts of this buffer
         }
-        int at = leavesTraceOut ? skipped : depth;
+        int at = isUnsampled ? skipped : depth;
         return tallies.enter(operation, at, at == 0 ? 0 : (int) open[at - 1]);
     }
 
@@ -220,13 +221,13 @@ public final class ThreadBuffer extends Ring {
         if (slot < 0) {
             return false;
         }
-        if (skipped > 0 && depth >= skippedAt && leftOutNumber != givenUp || calls >= CALLS_MAX) {
+        if (skipped > 0 && depth >= skippedAt && unrecordedNumber != givenUp || calls >= CALLS_MAX) {
             return false;
         }
-        // If unrecorded calls are still open here, their caller has ended, or the sender has given
-        // them up. So they count as ended, although their exits are missing.
+        // The caller of any open unrecorded calls has ended, or the sender has given them up. So
+        // they count as ended, although their exits are missing.
         skipped = 0;
-        endTraceLeftOut();
+        endUnsampledTrace();
         if (room()) {
             blockTimedOut = false;
             return true;
@@ -263,14 +264,14 @@ public final class ThreadBuffer extends Ring {
 
     private int skip(int operation) {
         if (slot == UNASSIGNED) {
-            return home.leaveOut();
+            return home.drop();
         }
         if (skipped == 0) {
             skippedAt = depth;
-            leftOutNumber++;
+            unrecordedNumber++;
         }
         checkAt = Long.MIN_VALUE;
-        if (leavesTraceOut) {
+        if (isUnsampled) {
             int at = skipped;
             if (at == open.length) {
                 open = Arrays.copyOf(open, at * 2);
@@ -283,7 +284,7 @@ public final class ThreadBuffer extends Ring {
         return - ++skipped;
     }
 
-    /** Writes the escapes before an outermost call. False if the call is not recorded. */
+    /** Writes the escapes before an outermost call. Returns false if the call is not recorded. */
     private boolean begin(int operation) {
         String name = borrowed ? owner.getName() : null;
         boolean isRenamed = name != null && name != nameWritten && !name.equals(nameWritten);
@@ -293,8 +294,8 @@ public final class ThreadBuffer extends Ring {
             return false;
         }
         if (gate != null) {
-            leavesTraceOut = !gate.isKept(operation, attached);
-            if (leavesTraceOut) {
+            isUnsampled = !gate.isKept(operation, attached);
+            if (isUnsampled) {
                 return false;
             }
         }
@@ -315,7 +316,7 @@ public final class ThreadBuffer extends Ring {
         return true;
     }
 
-    /** Runs when the outermost call has ended or has left this thread. */
+    /** Runs when the outermost call has ended, or this thread has left the call. */
     private void end() {
         segment++;
         calls = 0;
@@ -340,7 +341,7 @@ public final class ThreadBuffer extends Ring {
     /** Handles the exit of a call that is not recorded, or is not the innermost open one. */
     private void exitOdd(int call, int kind, Throwable thrown) {
         if (slot == UNASSIGNED) {
-            home.leftOutEnds(call);
+            home.droppedEnds(call);
         } else if (call < 0) {
             if (-call > skipped) {
                 return; // the call already counts as ended, for example because it was given up
@@ -348,7 +349,7 @@ public final class ThreadBuffer extends Ring {
             skipped = -call - 1;
             if (skipped == 0) {
                 checkAt = head + depth;
-                endTraceLeftOut();
+                endUnsampledTrace();
                 if (depth == 0) {
                     giveBack();
                 }
@@ -366,14 +367,14 @@ public final class ThreadBuffer extends Ring {
                 end();
             }
         } else {
-            // The call is not open. If the buffer was borrowed only to find that out, return it.
+            // The call is not open. A buffer that was borrowed only for this exit is returned.
             settle();
         }
     }
 
-    private void endTraceLeftOut() {
-        if (leavesTraceOut) {
-            leavesTraceOut = false;
+    private void endUnsampledTrace() {
+        if (isUnsampled) {
+            isUnsampled = false;
             gate.close();
         }
     }
@@ -388,7 +389,7 @@ public final class ThreadBuffer extends Ring {
      */
     int innermost(int operation) {
         if (slot == UNASSIGNED) {
-            return -home.leftOut();
+            return -home.openDropped();
         }
         if (skipped > 0 && depth == skippedAt) {
             return -skipped;
@@ -422,7 +423,6 @@ public final class ThreadBuffer extends Ring {
         }
     }
 
-    /** Changes the operation of an open call. */
     public void rename(int call, int operation) {
         if (call <= 0 || call > depth || (int) open[call - 1] == operation) {
             return;
@@ -457,13 +457,12 @@ public final class ThreadBuffer extends Ring {
     }
 
     /**
-     * The parent for calls that this thread causes. It is the first of these that exists: the
-     * innermost recorded open call, the current trace if it is not recorded, the attached context.
-     * Null if there is none.
+     * The parent for calls that this thread causes: the innermost recorded open call; else the
+     * current unrecorded trace; else the attached context, which may be null.
      */
     public Context context() {
         if (depth == 0) {
-            return leavesTraceOut && skipped > 0 ? gate.context() : attached;
+            return isUnsampled && skipped > 0 ? gate.context() : attached;
         }
         long span = Session.mix64(home.session().base(segment) + (open[depth - 1] >>> 32));
         if (parent != null) {
@@ -487,11 +486,7 @@ public final class ThreadBuffer extends Ring {
 
     // ---- life cycle of a buffer ----
 
-    /**
-     * Assigns the buffer to a thread. Earlier words in the ring belong to complete calls.
-     *
-     * @param isLent true if the buffer is for a call that may end on another thread
-     */
+    /** @param isLent true if the buffer is for a call that may end on another thread */
     void own(Thread thread, boolean isLent) {
         this.isLent = isLent; // first: a reader that sees the new owner also sees this value
         attached = null;
@@ -510,14 +505,14 @@ public final class ThreadBuffer extends Ring {
         segment = segmentEnd;
         parent = null;
         attributes.end();
-        endTraceLeftOut();
+        endUnsampledTrace();
         tallies.close();
         disown();
     }
 
     /**
      * True if a thread holds the buffer only for one outermost call at a time. {@link #owner} may
-     * then have changed since a word was written.
+     * have changed since a word was written.
      */
     public boolean isBorrowed() {
         return borrowed;
@@ -532,23 +527,23 @@ public final class ThreadBuffer extends Ring {
 
     /**
      * Serial number of the thread's outermost call, if that call is not recorded and was not given
-     * up; else 0. The value may be slightly stale. It is always 0 for a borrowed buffer: giving up
-     * its call would return the buffer before the exit of that call.
+     * up; else 0. The value may be slightly stale. The result for a borrowed buffer is 0, because
+     * giving up its call would return the buffer before the exit of that call.
      */
-    public int outermostLeftOut() {
-        int number = leftOutNumber;
+    public int outermostUnrecorded() {
+        int number = unrecordedNumber;
         return !borrowed && skipped > 0 && depth == 0 && number != givenUp ? number : 0;
     }
 
     /**
      * Gives up an unrecorded outermost call that has been open for so long that its exit may be
      * lost. After a lost exit, the thread would otherwise never record again. The next call of the
-     * thread is treated as an outermost one. The sender calls this method without a lock; it has no
-     * effect if the call has ended in the meantime.
+     * thread is treated as an outermost call. If the call has ended in the meantime, this method
+     * has no effect.
      *
-     * @param number the result of {@link #outermostLeftOut}
+     * @param number the result of {@link #outermostUnrecorded}
      */
-    public void endLeftOut(int number) {
+    public void endUnrecorded(int number) {
         givenUp = number;
     }
 
@@ -569,8 +564,8 @@ public final class ThreadBuffer extends Ring {
      */
     public boolean hasLostOwner() {
         Thread before = owner;
-        // The owner is read again: before its thread ended, the buffer may have been returned and
-        // assigned to another thread.
+        // The owner is read again, because the buffer may have been returned and assigned to
+        // another thread before the first owner ended.
         return before != null && !before.isAlive() && owner == before && !isLent;
     }
 
@@ -579,7 +574,6 @@ public final class ThreadBuffer extends Ring {
         return owner;
     }
 
-    /** Number of calls dropped since the buffer was created. */
     public long callsDropped() {
         return callsDropped;
     }

@@ -4,9 +4,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * An operation with which traces begin, and its share of the recorded traces. The operations after
- * the first {@link Traces#ENTRIES_MAX} have one object in common. The share is a probability, which
- * spreads the recorded traces over the second, and a number of permits, which limits their rate
- * during bursts. The first trace of each entry is always recorded.
+ * the first {@link Traces#ENTRIES_MAX} share one object. The share has two parts: a probability,
+ * which spreads the recorded traces over the second, and a number of permits, which limits bursts.
+ * The first trace of each entry is always recorded.
  */
 public final class TraceEntry {
     /** Upper bound of the random numbers, exclusive. */
@@ -51,7 +51,7 @@ public final class TraceEntry {
         return operation;
     }
 
-    /** Number of remaining permits; negative if several threads tried to take the last. */
+    /** Negative if several threads tried to take the last permit. */
     public int permits() {
         return permits.get();
     }

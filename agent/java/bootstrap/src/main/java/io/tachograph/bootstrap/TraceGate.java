@@ -25,9 +25,9 @@ public final class TraceGate {
     private static final int FIRST = 1;
     private static final int CELLS = 4;
     private static final int KEPT = 0;
-    private static final int LEFT_OUT = 1;
+    private static final int UNSAMPLED = 1;
     private static final int FOLLOWS_KEPT = 2;
-    private static final int FOLLOWS_LEFT_OUT = 3;
+    private static final int FOLLOWS_UNSAMPLED = 3;
 
     private static final int ENTRIES_FIRST = 8;
     private static final long GOLDEN = 0x9e3779b97f4a7c15L;
@@ -36,14 +36,14 @@ public final class TraceGate {
     private final Traces traces;
     private final Buffers home;
 
-    /** State of the random number generator, SplitMix64; see {@link Session#mix64}. */
+    /** State of SplitMix64; see {@link Session#mix64}. */
     private long random;
 
     private volatile long[] counts = new long[FIRST + CELLS * ENTRIES_FIRST];
 
     /**
-     * Context of the trace that is not recorded. First the parent of the trace; after a call of
-     * {@link #context()}, the context for callees. Null if there is no parent, or no such trace.
+     * Parent of the current unrecorded trace; after a call of {@link #context()}, the context for
+     * the calls that this trace causes. Null if the trace is recorded or has no parent.
      */
     private Context context;
 
@@ -56,7 +56,7 @@ public final class TraceGate {
     // ---- on the program's thread ----
 
     /**
-     * Decides about a trace when its outermost call begins.
+     * Decides when the outermost call of a trace begins.
      *
      * @param operation the operation of the outermost call
      * @param cause the call in another thread or process that caused this call; null if there is
@@ -70,19 +70,18 @@ public final class TraceGate {
             TraceEntry entry = traces.entry(operation);
             random += GOLDEN;
             isKept = entry.admits(Session.mix64(random) >>> 33);
-            count(FIRST + CELLS * entry.index() + (isKept ? KEPT : LEFT_OUT));
+            count(FIRST + CELLS * entry.index() + (isKept ? KEPT : UNSAMPLED));
         } else {
             isKept = cause.isSampled();
             if (cause.isFromHeader()) {
                 int first = FIRST + CELLS * traces.entry(operation).index();
-                count(first + (isKept ? FOLLOWS_KEPT : FOLLOWS_LEFT_OUT));
+                count(first + (isKept ? FOLLOWS_KEPT : FOLLOWS_UNSAMPLED));
             }
         }
         context = isKept ? null : cause;
         return isKept;
     }
 
-    /** Counts a call of a trace that is not recorded. */
     void countCall() {
         long[] cells = counts;
         COUNTS.setRelease(cells, CALLS, cells[CALLS] + 1);
@@ -98,18 +97,18 @@ public final class TraceGate {
     }
 
     /**
-     * Context of the trace that is not recorded. Other threads and processes get it, so that they
-     * do not record the trace either. A trace that began here gets ids in the same way as a
-     * recorded trace.
+     * Context of the trace that is not recorded, for other threads and processes: they do not
+     * record the trace either. A trace that began here gets ids in the same way as a recorded
+     * trace.
      */
     Context context() {
         if (context == null) {
             Session session = home.session();
             long number = home.takeSegments(1);
             long span = Session.mix64(session.base(number));
-            context = Context.leftOut(session.high(), session.traceLow(number), span);
+            context = Context.unsampled(session.high(), session.traceLow(number), span);
         } else if (context.isFromHeader()) {
-            context = Context.leftOut(context.traceHigh(), context.traceLow(), context.span());
+            context = Context.unsampled(context.traceHigh(), context.traceLow(), context.span());
         }
         return context;
     }
@@ -122,7 +121,7 @@ public final class TraceGate {
     // ---- for other threads ----
 
     /** Number of calls in all unrecorded traces. */
-    public long callsLeftOut() {
+    public long callsUnsampled() {
         return cell(CALLS);
     }
 
@@ -132,8 +131,8 @@ public final class TraceGate {
     }
 
     /** Number of unrecorded traces that began here. */
-    public long leftOut(int index) {
-        return cell(FIRST + CELLS * index + LEFT_OUT);
+    public long unsampled(int index) {
+        return cell(FIRST + CELLS * index + UNSAMPLED);
     }
 
     /** Number of traces from another process that records them. */
@@ -142,8 +141,8 @@ public final class TraceGate {
     }
 
     /** Number of traces from another process that does not record them. */
-    public long followsLeftOut(int index) {
-        return cell(FIRST + CELLS * index + FOLLOWS_LEFT_OUT);
+    public long followsUnsampled(int index) {
+        return cell(FIRST + CELLS * index + FOLLOWS_UNSAMPLED);
     }
 
     private long cell(int cell) {

@@ -4,9 +4,9 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Selects the traces to record if the setting {@code traces_max} limits them; otherwise no object
- * of this class exists. A trace is recorded as a whole or not at all. {@link TraceGate} decides
- * once, at the start of the trace, and calls of the trace on other threads follow the decision.
+ * Selects the traces to record, under the setting {@code traces_max}. A trace is recorded as a
+ * whole or not at all. {@link TraceGate} decides once, at the start of the trace, and calls of the
+ * trace on other threads follow the decision.
  *
  * <p>An operation with which traces begin is called an <i>entry operation</i>. Each one has its own
  * share ({@link TraceEntry}). Every second, the shares are computed from the traces of the previous
@@ -30,9 +30,9 @@ public final class Traces {
     private final TraceEntry others;
 
     /**
-     * Entries by operation. Threads read it without the lock. A thread that does not find its entry
-     * looks again under the lock. A found entry is usable, because its initial state is zero or in
-     * final fields.
+     * Entries by operation. Threads read the table without the lock. A thread that does not find an
+     * entry looks again under the lock. A found entry is usable, because its initial state is zero
+     * or in final fields.
      */
     private volatile TraceEntry[] table = new TraceEntry[TABLE_FIRST];
 
@@ -56,9 +56,8 @@ public final class Traces {
 
     /**
      * Adds an entry operation. A thread of the program takes a lock here, as in {@link Operations}
-     * and {@link CallPairs}. This happens only at the first trace of an operation; several threads
-     * may begin such a trace at the same time. The lock is usually held for a few hundred ns. A
-     * thread never waits for anything else while it holds the lock.
+     * and {@link CallPairs}, but only at the first trace of an operation. A thread waits for
+     * nothing while it holds the lock.
      */
     private synchronized TraceEntry add(int operation) {
         TraceEntry[] known = table;
@@ -82,21 +81,18 @@ public final class Traces {
         return entry;
     }
 
-    /**
-     * Takes one of the additional traces of this second. Writes no shared field if none is left.
-     */
+    /** Writes no shared field if no additional trace is left. */
     boolean takeSpare() {
         return spare.get() > 0 && spare.getAndDecrement() > 0;
     }
 
     // ---- for the thread that sets the shares ----
 
-    /** Value of {@code traces_max}. */
     public long perSecondMax() {
         return perSecondMax;
     }
 
-    /** Known entry operations, by index. Must not be modified. */
+    /** By index. Must not be modified. */
     public TraceEntry[] entries() {
         return all;
     }

@@ -10,10 +10,9 @@ package io.tachograph.bootstrap;
  *  +---------------------------------------+---------------------+----+
  * </pre>
  *
- * The time is absolute, so the writer needs no state of the previous event. It wraps after 2^42 ns
- * (73 minutes). The reader adds the upper bits from its own clock; the result is correct if the
- * word has waited for less than 73 minutes. The sender usually empties the rings about 20 times a
- * second or more.
+ * The time is absolute, so the writer needs no state of the previous event. The field wraps after
+ * 2^42 ns (73 minutes). The reader adds the upper bits from its own clock; the result is correct if
+ * the word has waited for less than 73 minutes.
  */
 public final class Word {
     /** The innermost open call returned. */
@@ -112,8 +111,6 @@ public final class Word {
     }
 
     /**
-     * Returns the full time of an event.
-     *
      * @param word the event
      * @param now a {@code System.nanoTime()} that was read after the word became visible
      */

@@ -9,21 +9,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/**
- * Bounds on the memory that the agent takes on threads of the program, each tested at the bound and
- * one past it.
- */
+/** Bounds on the memory that the agent takes on threads of the program. */
 class BoundsTest {
     private static final int CHARS = 1_000;
 
-    /** Adds this many items. @return number of accepted items */
+    /** Adds {@code count} items of one kind. @return number of accepted items */
     private static int taken(String what, int count) throws Exception {
         switch (what) {
             case "record types":
                 return types(new RecordTypes(RecordTypes.COUNT_MAX, 1 << 20), count);
             case "characters":
-                // The name has `count - 2` characters. The separators before kinds and fields are
-                // the other two.
+                // The name has `count - 2` characters, and each of two separators has one.
                 return new RecordTypes(9, CHARS).id("n".repeat(count - 2), "") > 0 ? count : 0;
             case "fields":
                 String[] fields = new String[2 * count];

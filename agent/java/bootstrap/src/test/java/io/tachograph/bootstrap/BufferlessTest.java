@@ -37,7 +37,6 @@ class BufferlessTest {
         return task.get();
     }
 
-    /** Starts threads that each hold a buffer until {@code done}. */
     private static List<Thread> takeAll(Buffers buffers, CountDownLatch done) throws Exception {
         List<Thread> threads = new ArrayList<>();
         CountDownLatch all = new CountDownLatch(64);
@@ -101,7 +100,6 @@ class BufferlessTest {
         assertEquals(64 * Long.BYTES, buffers.bytes());
     }
 
-    /** Virtual threads behave in the same way when no buffer can be lent to them. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void aCallWithoutABufferIsDroppedWithItsCallees(boolean attaches) throws Exception {
@@ -176,8 +174,8 @@ class BufferlessTest {
     }
 
     /**
-     * The owner of the buffer has ended, and the exit of its call was lost. If the buffer is lent
-     * to a call that may end on another thread, it is not reclaimed, because that call outlives the
+     * The owner of the buffer has ended, and the exit of its call was lost. A buffer that is lent
+     * to a call that may end on another thread is not reclaimed, because the call outlives the
      * thread.
      */
     @ParameterizedTest

@@ -29,10 +29,7 @@ class ContextTest {
                         .traceparent());
     }
 
-    /**
-     * If traces are limited, the sampled flag of a header decides whether the trace is recorded.
-     * The flag itself is never copied into an outgoing header.
-     */
+    /** The flag itself is never copied into an outgoing header. */
     @ParameterizedTest
     @CsvSource({"00, false", "01, true", "02, false", "03, true", "fe, false", "ff, true"})
     void theSampledFlagShowsWhetherTheTraceIsRecorded(String flags, boolean isSampled) {
@@ -44,11 +41,11 @@ class ContextTest {
 
     @Test
     void outgoingHeadersLackTheSampledFlagOnlyIfTheTraceIsNotRecordedHere() {
-        Context leftOut = Context.leftOut(1, 2, 3);
-        assertFalse(leftOut.isSampled());
-        assertFalse(leftOut.isFromHeader());
+        Context unsampled = Context.unsampled(1, 2, 3);
+        assertFalse(unsampled.isSampled());
+        assertFalse(unsampled.isFromHeader());
         assertEquals(
-                "00-00000000000000010000000000000002-0000000000000003-00", leftOut.traceparent());
+                "00-00000000000000010000000000000002-0000000000000003-00", unsampled.traceparent());
         Context kept = Context.local(1, 2, 3, 4);
         assertTrue(kept.isSampled());
         assertTrue(kept.traceparent().endsWith("-01"));

@@ -23,7 +23,6 @@ class HandedCallTest {
         return HandedCall.begin(buffers, OPERATION, null, "http.path", "/");
     }
 
-    /** Thousands of calls that never end fit into few buffers, and each call has its own id. */
     @Test
     void openCallsHoldNoBuffer() {
         Buffers buffers = buffers(65_536);
@@ -40,10 +39,7 @@ class HandedCallTest {
         assertTrue(buffers.lend(Thread.currentThread()).slot >= 0);
     }
 
-    /**
-     * A call that does not fit is counted as lost. Its context is that of its parent, and its end
-     * has no effect.
-     */
+    /** The context of such a call is that of its parent, and its end has no effect. */
     @Test
     void callsThatDoNotFitAreCounted() {
         Buffers buffers = buffers(64);
@@ -53,7 +49,7 @@ class HandedCallTest {
             begin(buffers);
             begun++;
         }
-        assertTrue(begun > 8, begun + " in at most nine rings of 64 words");
+        assertTrue(begun > 8, "only " + begun + " calls fitted into at most nine rings of 64 words");
         HandedCall call = begin(buffers);
         assertEquals(before + 2, Losses.calls());
         assertNull(call.context());
@@ -76,7 +72,7 @@ class HandedCallTest {
         assertEquals(0, ended.operation());
     }
 
-    /** If two ends arrive at the same time, the second waits for the first and has no effect. */
+    /** The second end waits for the first. */
     @Test
     void theFirstOfTwoConcurrentEndsCounts() throws Exception {
         Buffers buffers = buffers(256);

@@ -51,8 +51,9 @@ class TalliesTest {
     }
 
     /**
-     * Runs a script: {@code a(} begins a counted call, {@code A(} a recorded one, {@code )} ends
-     * the innermost call, {@code .} ends it without an exit, as after a stack overflow.
+     * Runs a script. {@code a(} begins a counted call, {@code A(} a recorded call. {@code )} ends
+     * the innermost call. At {@code .} the exit of the innermost call is lost, as after a stack
+     * overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<String> names = new ArrayDeque<>();
@@ -157,7 +158,6 @@ class TalliesTest {
         assertFalse(buffer.tallies().isOpen());
     }
 
-    /** The number of pairs at the bound, and one past it. */
     @Test
     void pairsAreBounded() {
         CallPairs pairs = new CallPairs(Operations.shared());
@@ -178,7 +178,6 @@ class TalliesTest {
         assertEquals(7L << 32 | other, pairs.admit(7L << 32 | 8_888));
     }
 
-    /** With more pairs than are counted separately, no call is lost. */
     @Test
     void callsPastTheBoundAreCounted() {
         Buffers buffers = buffers();
@@ -195,7 +194,7 @@ class TalliesTest {
     }
 
     @Test
-    void everyCallOfManyThreadsIsCountedWhileTheyAreRead() throws Exception {
+    void readingTheCountsLosesNoCallOfManyThreads() throws Exception {
         Buffers buffers = buffers();
         List<Thread> threads = new ArrayList<>();
         int calls = 50_000;

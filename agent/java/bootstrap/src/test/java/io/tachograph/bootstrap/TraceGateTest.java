@@ -20,7 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Traces that are not recorded: the ring gets no event, and the counts include all calls. */
+/** For unrecorded traces, the ring gets no event, and the counts include all calls. */
 class TraceGateTest {
     private static final String TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
     private static final Context KEPT = header("01");
@@ -40,7 +40,7 @@ class TraceGateTest {
         return Operations.shared().id(Operations.METHOD, name);
     }
 
-    /** Makes a call with the parent {@code cause}. Returns true if the call was recorded. */
+    /** Returns true if the call was recorded. */
     private static boolean call(ThreadBuffer buffer, String name, Context cause) {
         long before = buffer.published();
         Context attached = buffer.attach(cause);
@@ -53,8 +53,8 @@ class TraceGateTest {
     }
 
     /**
-     * The counts of traces, in this order: begun here and recorded, begun here and not recorded,
-     * begun in another process that records them, begun in another process that does not.
+     * The counts of traces: begun here and recorded, begun here and not recorded, begun in another
+     * process that records them, begun in another process that does not record them.
      */
     private static String counts(Buffers buffers, String name) {
         int index = buffers.traces().entry(operation(name)).index();
@@ -62,23 +62,23 @@ class TraceGateTest {
         buffers.forEach(
                 buffer -> {
                     sums[0] += buffer.gate().kept(index);
-                    sums[1] += buffer.gate().leftOut(index);
+                    sums[1] += buffer.gate().unsampled(index);
                     sums[2] += buffer.gate().followsKept(index);
-                    sums[3] += buffer.gate().followsLeftOut(index);
+                    sums[3] += buffer.gate().followsUnsampled(index);
                 });
         return Arrays.toString(sums);
     }
 
-    private static long callsLeftOut(Buffers buffers) {
+    private static long callsUnsampled(Buffers buffers) {
         long[] sum = new long[1];
-        buffers.forEach(buffer -> sum[0] += buffer.gate().callsLeftOut());
+        buffers.forEach(buffer -> sum[0] += buffer.gate().callsUnsampled());
         return sum[0];
     }
 
     /**
-     * Runs a script: {@code A(} begins a recorded call, {@code a(} a counted one; {@code )}
-     * returns, {@code !} throws, {@code .} ends the call without an exit, as after a stack
-     * overflow.
+     * Runs a script. {@code A(} begins a recorded call, {@code a(} a counted call. The innermost
+     * call returns at {@code )} and throws at {@code !}. At {@code .} its exit is lost, as after a
+     * stack overflow.
      */
     private static void play(ThreadBuffer buffer, String script) {
         Deque<Character> names = new ArrayDeque<>();
@@ -103,7 +103,6 @@ class TraceGateTest {
         }
     }
 
-    /** The counted calls, by caller and operation. */
     private static Map<String, Long> counted(Buffers buffers) {
         Map<String, Long> counted = new TreeMap<>();
         buffers.forEach(
@@ -124,7 +123,10 @@ class TraceGateTest {
         return counted;
     }
 
-    /** Counted calls have the same counts as in a recorded trace, and no event is written. */
+    /**
+     * An unsampled trace writes no event. Its counted calls have the same counts as in a recorded
+     * trace.
+     */
     @ParameterizedTest
     @CsvSource({
         "A(), 1",
@@ -149,11 +151,11 @@ class TraceGateTest {
         ThreadBuffer buffer = leaving.current();
         play(buffer, script);
         assertEquals(0, buffer.published());
-        assertEquals(calls, callsLeftOut(leaving));
-        assertEquals(0, callsLeftOut(keeping));
+        assertEquals(calls, callsUnsampled(leaving));
+        assertEquals(0, callsUnsampled(keeping));
         assertEquals(0, buffer.callsDropped());
         assertEquals(counted(keeping), counted(leaving));
-        assertTrue(call(buffer, "after", KEPT), "the trace after the unrecorded one is not recorded");
+        assertTrue(call(buffer, "after", KEPT), "a later sampled trace is not recorded");
         assertFalse(call(buffer, "after", UNSAMPLED));
         assertEquals("[0, 0, 1, 1]", counts(leaving, "after"));
     }
@@ -183,7 +185,7 @@ class TraceGateTest {
         Context context = buffer.context();
         assertSame(context, buffer.context(), "the context must stay the same within a trace");
         assertTrue(context.traceparent().endsWith("-00"));
-        // A task or a thread is part of its trace, so it is not counted as a trace.
+        // A call on another thread in the context of the trace is not counted as a trace.
         ThreadBuffer other = buffers.lend(Thread.currentThread());
         assertFalse(call(other, "task", context));
         other.attach(context);
@@ -198,7 +200,7 @@ class TraceGateTest {
         assertEquals("[0, 0, 0, 0]", counts(buffers, "task"));
         assertEquals("[0, 0, 0, 0]", counts(buffers, "request"));
         assertEquals("[1, 1, 0, 0]", counts(buffers, "entry"));
-        assertEquals(4, callsLeftOut(buffers));
+        assertEquals(4, callsUnsampled(buffers));
         buffer.exit(token);
         assertNull(buffer.context(), "the trace has ended, but its context is still there");
         token = buffer.enter(operation("entry"));
@@ -245,7 +247,7 @@ class TraceGateTest {
         Buffers buffers = buffers(3);
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 6; at++) {
-            // The first trace has the permit of its entry; three more are spare.
+            // The first trace uses the permit of its entry; the next three use spare permits.
             assertEquals(at < 4, call(buffer, "entry", null), "trace " + at);
         }
         TraceEntry entry = buffers.traces().entry(operation("entry"));
@@ -253,7 +255,7 @@ class TraceGateTest {
         assertTrue(call(buffer, "entry", null) && call(buffer, "entry", null));
         assertFalse(call(buffer, "entry", null));
         entry.give(0, 1_000_000);
-        assertFalse(call(buffer, "entry", null), "recorded because of the permits, although the probability is 0");
+        assertFalse(call(buffer, "entry", null), "recorded, although the probability is 0");
         entry.give(0.25, 0);
         int kept = 0;
         for (int at = 0; at < 10_000; at++) {
@@ -267,7 +269,6 @@ class TraceGateTest {
         assertFalse(call(buffer, "entry", null));
     }
 
-    /** The number of entry operations at the bound, and one past it. */
     @Test
     void entryOperationsAreBounded() {
         Traces traces = buffers(1).traces();
@@ -302,7 +303,7 @@ class TraceGateTest {
         }
         assertTrue(kept < 40 && buffer.callsDropped() == 100 - kept, "kept " + kept);
         assertEquals("[" + kept + ", 0, 0, 0]", counts(buffers, "entry"));
-        assertEquals(0, callsLeftOut(buffers));
+        assertEquals(0, callsUnsampled(buffers));
     }
 
     @Test
@@ -323,7 +324,7 @@ class TraceGateTest {
         left[0].own(Thread.currentThread(), false);
         assertNull(left[0].context());
         assertTrue(call(left[0], "after", KEPT));
-        assertEquals(2, callsLeftOut(buffers));
+        assertEquals(2, callsUnsampled(buffers));
     }
 
     @Test
@@ -348,7 +349,7 @@ class TraceGateTest {
         }
         long all = 8L * traces;
         assertEquals("[501, " + (all - 501) + ", 0, 0]", counts(buffers, "A"));
-        assertEquals(3 * (all - 501), callsLeftOut(buffers));
+        assertEquals(3 * (all - 501), callsUnsampled(buffers));
         assertEquals(Map.of("B>c", all), counted(buffers));
     }
 
@@ -359,16 +360,16 @@ class TraceGateTest {
         ThreadBuffer buffer = buffers.current();
         for (int at = 0; at < 20; at++) {
             assertEquals(at < 16, call(buffer, "entry", KEPT), "trace " + at);
-            buffer.free(buffer.published()); // the words are read, but the objects are not
+            buffer.free(buffer.published()); // frees the words, but not the objects
         }
         assertEquals("[0, 0, 16, 0]", counts(buffers, "entry"));
         assertEquals(4, buffer.callsDropped());
-        assertEquals(0, callsLeftOut(buffers));
+        assertEquals(0, callsUnsampled(buffers));
     }
 
     /**
-     * The call whose exit is lost is not recorded, because the gate excluded its trace or because
-     * the ring is full.
+     * The exit of an unrecorded call is lost. The call is unrecorded because its trace is unsampled
+     * ({@code byGate}) or because the ring is full.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
@@ -380,28 +381,28 @@ class TraceGateTest {
         } else {
             while (call(buffer, "full", null)) {}
         }
-        int before = buffer.outermostLeftOut();
+        int before = buffer.outermostUnrecorded();
         assertEquals(0, before, "an unrecorded call is open at the start");
         assertTrue(buffer.enter(operation("outer")) < 0);
         buffer.attach(null);
         buffer.free(buffer.published());
-        int number = buffer.outermostLeftOut();
-        buffer.endLeftOut(before);
-        buffer.endLeftOut(number - 1);
+        int number = buffer.outermostUnrecorded();
+        buffer.endUnrecorded(before);
+        buffer.endUnrecorded(number - 1);
         assertFalse(call(buffer, "inner", null), "recorded, although its caller is not");
         int inner = buffer.enter(operation("inner"));
-        buffer.endLeftOut(number);
-        assertTrue(call(buffer, "later", null), "not recorded, although it begins a trace of its own");
+        buffer.endUnrecorded(number);
+        assertTrue(call(buffer, "later", null), "not recorded, although it begins a trace");
         assertTrue(call(buffer, "later", null));
         assertEquals(!byGate, call(buffer, "between", UNSAMPLED),
                 "the sampled flag must have an effect only if there is a gate");
         long dropped = buffer.callsDropped();
-        buffer.exit(inner); // no effect: its caller was given up
+        buffer.exit(inner); // no effect: endUnrecorded gave up the caller
         assertTrue(call(buffer, "later", null));
         buffer.exit(-1);
         assertTrue(call(buffer, "later", null));
         assertEquals(dropped, buffer.callsDropped());
-        assertEquals(0, buffer.outermostLeftOut());
+        assertEquals(0, buffer.outermostUnrecorded());
         assertNull(buffer.context());
         buffer.attach(UNSAMPLED);
         assertEquals(!byGate, call(buffer, "after", UNSAMPLED),
@@ -409,8 +410,8 @@ class TraceGateTest {
     }
 
     /**
-     * Giving up the call would return the buffer. When the exit of the call comes, the buffer could
-     * belong to another thread.
+     * Giving up the call would return the buffer, which could then belong to another thread at the
+     * exit of the call.
      */
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
@@ -418,6 +419,6 @@ class TraceGateTest {
         Buffers buffers = new Buffers(new Session(1, 2), new Buffers.Options());
         ThreadBuffer full = new ThreadBuffer(buffers, 0, 0, borrowed);
         assertTrue(full.enter(operation("outer")) < 0);
-        assertEquals(borrowed, full.outermostLeftOut() == 0);
+        assertEquals(borrowed, full.outermostUnrecorded() == 0);
     }
 }

@@ -25,7 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** Starts the agent. The parts of the agent start in the order of the calls here. */
+/** Starts the parts of the agent. */
 public final class Agent {
     private Agent() {}
 
@@ -39,7 +39,7 @@ public final class Agent {
         AgentLog log = openLog(settings);
         settings.warnings().forEach(log::say);
         if (!settings.flag(Setting.ENABLED)) {
-            log.say("switched off by the setting enabled");
+            log.say("switched off: the setting enabled is false");
             return;
         }
         open(instrumentation, Object.class.getModule(), "java.lang");
@@ -93,8 +93,8 @@ public final class Agent {
             Unwatched unwatched,
             AgentLog log) {
         long interval = settings.number(Setting.SAMPLE_INTERVAL);
-        boolean leavesOut = buffers.traces() != null;
-        Calibration calibration = new Calibration(interval / 1_000_000, leavesOut, log);
+        boolean isSampling = buffers.traces() != null;
+        Calibration calibration = new Calibration(interval / 1_000_000, isSampling, log);
         Limits limits =
                 new Limits(
                         settings.number(Setting.AGGREGATE_ABOVE),
@@ -102,7 +102,7 @@ public final class Agent {
         sender.report(
                 new AgentReport(labels, buffers, sender, calibration, limits, moves, unwatched),
                 interval);
-        if (leavesOut) {
+        if (isSampling) {
             new TraceKeeper(buffers, moves, log).start();
         }
         if (settings.flag(Setting.SAMPLERS) || settings.number(Setting.OVERHEAD_MAX) > 0) {
@@ -153,8 +153,8 @@ public final class Agent {
     }
 
     /**
-     * Opens a package to the agent, so that it can read messages and codes of exceptions without
-     * running code of the program.
+     * Opens a package, so that the agent can read messages and codes of exceptions without running
+     * code of the program.
      */
     private static void open(Instrumentation instrumentation, Module module, String name) {
         Map<String, Set<Module>> opens = Map.of(name, Set.of(Agent.class.getModule()));

@@ -3,9 +3,8 @@ package io.tachograph.core;
 import java.lang.instrument.Instrumentation;
 
 /**
- * Notifies the copies of {@code io.tachograph.api} in the program that an agent is loaded. Each
- * copy checked for an agent when the copy was loaded; an agent that is attached later is not found
- * by that check.
+ * Notifies the copies of {@code io.tachograph.api} in the program that an agent is loaded. A copy
+ * itself checks for an agent only once, when the class of the copy is loaded.
  */
 final class Declarations {
     private static final String RECORDS = "io.tachograph.api.Records";

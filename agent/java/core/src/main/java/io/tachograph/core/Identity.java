@@ -57,7 +57,7 @@ final class Identity {
      * lib/shop.jar}, and the main class for a module. A {@code .jar} among the arguments of the
      * program has no effect.
      *
-     * @param classPath with {@code -jar}, it begins with the path of the jar, which may have spaces
+     * @param classPath with {@code -jar}, begins with the path of the jar; the path may have spaces
      */
     static String serviceOf(String command, String classPath) {
         String main = command.strip();

@@ -32,7 +32,7 @@ class AsyncIT {
         return Jdks.VERSIONS;
     }
 
-    /** One request and its expected record. */
+    /** A request and its expected record. */
     private record Case(String path, String operation, int status, String exception, boolean late) {
         void check(Watched shop) throws Exception {
             String plain = path.replaceAll("[?#].*", "");
@@ -98,7 +98,7 @@ class AsyncIT {
         }
     }
 
-    /** In Undertow. */
+    /** The servlets run in Undertow. */
     @ParameterizedTest
     @MethodSource("jdks")
     void javaxServletsAreRecordedToo(int jdk) throws Exception {
@@ -179,8 +179,8 @@ class AsyncIT {
                 assertEquals("GET /ads/*", closed.operation);
                 assertNull(closed.attributes.get("http.status"));
             }
-            // The calls of the handler are below the request, and the work that the handler submits
-            // is below the call that submits it.
+            // Calls of the handler are children of the request. The submitted work is a child of
+            // the call that submits it.
             Call told =
                     shop.root(call -> "/ads/name8".equals(call.attributes.get("http.path")));
             Call answering =
@@ -203,7 +203,6 @@ class AsyncIT {
         }
     }
 
-    /** A request is a child of the call in its {@code traceparent} header. */
     @ParameterizedTest
     @MethodSource("jdks")
     void requestsToTheServerOfTheJdkHaveTheirCallerAsParent(int jdk) throws Exception {
@@ -224,8 +223,8 @@ class AsyncIT {
     }
 
     /**
-     * The number of names is limited. Names come from routes, so neither many paths of one route
-     * nor the requests of a scanner use them up.
+     * Names come from routes, so neither many paths of one route nor the requests of a scanner use
+     * up the names.
      */
     @Test
     void pathsAndScannersDoNotUseUpTheNames() throws Exception {

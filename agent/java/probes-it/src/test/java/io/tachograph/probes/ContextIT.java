@@ -18,16 +18,13 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/**
- * Work that a call submits to other threads belongs to the trace of the call, for each tested way
- * to submit it.
- */
+/** Work that a call submits to other threads belongs to the trace of the call. */
 class ContextIT {
     private static final String WORK = "shop.BusyShop.work(String)";
 
     /**
-     * The methods that run the scenarios. They are not recorded, so what they submit directly has
-     * no origin.
+     * The methods that run the scenarios are not recorded, so work that they submit directly has no
+     * origin.
      */
     private static final String SCENARIOS =
             Stream.of(
@@ -76,8 +73,8 @@ class ContextIT {
     }
 
     /**
-     * Recorded calls and unrecorded code submit the same object. If it is uncertain which
-     * submission a run belongs to, the run has no parent.
+     * Recorded calls and unrecorded code submit the same object. If the agent cannot determine
+     * which submission a run belongs to, the run has no parent.
      */
     @ParameterizedTest
     @MethodSource("jdks")
@@ -96,7 +93,7 @@ class ContextIT {
             expected.put("drained", "[-, b]");
             expected.put("takenUnseen", "[-, b]");
             expected.put("aborted", "[-, b]");
-            // The run for a is missing: it is a child of the call of a, on the same thread.
+            // The pool runs the task of a on the thread of a. The run is a child of a, not a root.
             expected.put("ranByCaller", "[-, b]");
             expected.put("discarded", "[-, b]");
             expected.put("oldestDiscarded", "[b]");
@@ -145,9 +142,9 @@ class ContextIT {
     }
 
     /**
-     * Number of pieces of work for the call of {@code method}. These are segments of other threads,
-     * and calls on its own thread: {@code alone} makes one, and {@code get} of a fork-join task may
-     * run some of the work.
+     * Number of pieces of work for the call of {@code method}: segments of other threads, and calls
+     * on the thread of {@code method}. {@code alone} runs its work on that thread. {@code get} of a
+     * fork-join task may do so too.
      */
     private static int workOf(Watched shop, String method) {
         List<Call> roots = shop.roots();

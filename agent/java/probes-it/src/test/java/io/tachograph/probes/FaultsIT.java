@@ -49,7 +49,7 @@ class FaultsIT {
                     shop.shapes().stream()
                             .filter(shape -> shape.startsWith("shop.FaultyShop$Front.service("))
                             .count();
-            assertEquals(REQUESTS, requests, "the other probe must record each request");
+            assertEquals(REQUESTS, requests, "the probe for methods must record each request");
         }
     }
 

@@ -63,7 +63,7 @@ class HttpClientIT {
                 assertEquals(
                         post.span,
                         posted.parent,
-                        "the header must name the caller, because the call of kind http-client begins later");
+                        "the header must name the method, because the call of kind http-client has not begun");
 
                 Call foreign = calling.root(root -> root.operation.endsWith(".foreign()"));
                 assertTrue(
@@ -83,7 +83,6 @@ class HttpClientIT {
         }
     }
 
-    /** Apart from the trace header, requests and answers are the same as without the agent. */
     @ParameterizedTest
     @MethodSource("jdks")
     void requestsAreUnchangedApartFromTheTraceHeader(int jdk) throws Exception {
@@ -105,7 +104,7 @@ class HttpClientIT {
         }
     }
 
-    /** A request that waits for its answer needs no buffer, whether or not the answer arrives. */
+    /** An open request needs no buffer. */
     @ParameterizedTest
     @MethodSource("jdks")
     void manyRequestsMayBeOpenAtOnce(int jdk) throws Exception {
@@ -146,8 +145,8 @@ class HttpClientIT {
     }
 
     /**
-     * The lines of the output that match the pattern, without the port. If the pattern begins with
-     * {@code (<}, also without the trace headers of the agent.
+     * The lines of the output that match the pattern, without the port. A pattern that begins with
+     * {@code (<} excludes the trace headers of the agent.
      */
     private static List<String> lines(Watched shop, String pattern) throws Exception {
         return shop.output()

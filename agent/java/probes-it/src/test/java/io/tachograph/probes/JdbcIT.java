@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 
 /**
  * Statements of H2 through HikariCP. Each execution is recorded once, without data, although the
- * pool wraps the statements. Each wait for a connection is recorded, too.
+ * pool wraps the statements. Each wait for a connection is recorded.
  */
 class JdbcIT {
     private static final String WAIT = "HikariDataSource.getConnection";

@@ -12,8 +12,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A PostgreSQL server for a test, in a new directory that is deleted on close. The server refuses
- * to run as root, so root starts it as another user.
+ * A PostgreSQL server in a new directory, which is deleted on close. The server refuses to run as
+ * root, so root starts it as another user.
  */
 final class Postgres implements AutoCloseable {
     private static final boolean IS_ROOT = System.getProperty("user.name").equals("root");
@@ -36,10 +36,7 @@ final class Postgres implements AutoCloseable {
         return "jdbc:postgresql://127.0.0.1:" + port + "/postgres";
     }
 
-    /**
-     * Finds the server's programs. On Debian they are not in PATH, but in one directory per
-     * version.
-     */
+    /** On Debian, the server's programs are not in PATH, but in one directory per version. */
     private static Path programs() throws IOException {
         Path debian = Path.of("/usr/lib/postgresql");
         List<Path> folders = new ArrayList<>();

@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** With a real database: the bytes that the agent sends contain no data by default. */
+/** By default, the bytes that the agent sends contain no data of the database. */
 class PostgresIT {
     private static final String MESSAGE =
             "invalid input syntax for type integer: \"my-secret-token s3cret\"";
@@ -58,8 +58,8 @@ class PostgresIT {
         try (Watched shop = watched(jdk, false, pool)) {
             shop.end();
             assertTrue(shop.output().contains("failed as it should"), shop.output());
-            // The names in quotes are kept. So the dialect of PostgreSQL was used, although the
-            // pool wraps the statement.
+            // The names in quotes are kept. So the agent recognises the dialect of PostgreSQL,
+            // although the pool wraps the statement.
             assertEquals(
                     List.of("select \"title\" from \"ad\" where \"id\" = ? and title <> ?"),
                     plain(names(shop, "plain()"), shop));

@@ -76,8 +76,8 @@ class ServletIT {
                             + "(shop.TomcatShop.later(AsyncContext))))",
                     tomcat.root("GET /shop/later").shape());
 
-            // The error page of /broken is a second dispatch of the same request. It is recorded as
-            // a method call, not as a second request.
+            // The error page of /broken, a second dispatch of the same request, is recorded as a
+            // method call.
             long requests = tomcat.roots().stream().filter(root -> root.kind == 2).count();
             assertEquals(6, requests, () -> tomcat.shapes().toString());
         }
@@ -106,10 +106,7 @@ class ServletIT {
         }
     }
 
-    /**
-     * If a method of a wrapper throws, its request is recorded without a status or not at all. The
-     * thread's next request is recorded as usual.
-     */
+    /** The request of the wrapper is recorded without a status, or it is not recorded. */
     @ParameterizedTest
     @MethodSource("jdks")
     void aWrapperThatThrowsAffectsOnlyItsOwnRequest(int jdk) throws Exception {

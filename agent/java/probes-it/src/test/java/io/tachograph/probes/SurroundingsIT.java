@@ -29,7 +29,7 @@ import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
 import java.util.zip.CRC32;
 
-/** The agent in special programs: one that is a jar of jars, and one with a second agent. */
+/** The agent in a program that is a jar of jars, and in a program with a second agent. */
 class SurroundingsIT {
     private static final String LOADER = "org/springframework/boot/loader/";
 

@@ -39,14 +39,14 @@ final class Watched implements AutoCloseable {
 
     /**
      * @param jdk version of the JDK
-     * @param main the main class. The methods of all classes in the package {@code shop} are
-     *     recorded, except {@code main} and constructors
+     * @param main the main class. The agent records the methods of all classes in the package
+     *     {@code shop}, except {@code main} and constructors.
      */
     Watched(int jdk, Class<?> main, String... arguments) throws IOException {
         this(jdk, Map.of(), main, arguments);
     }
 
-    /** @param settings environment variables that add to those of every program or replace them */
+    /** @param settings further variables; they override the variables that every program gets */
     Watched(int jdk, Map<String, String> settings, Class<?> main, String... arguments)
             throws IOException {
         this(jdk, settings, main, List.of(AGENT), launch(main, arguments));
@@ -86,14 +86,14 @@ final class Watched implements AutoCloseable {
     /**
      * Starts a program that is packed into one jar with its libraries.
      *
-     * @param main the main class of the jar
+     * @param main the class whose simple name becomes the name of the service
      */
     static Watched jar(int jdk, Class<?> main, Path jar) throws IOException {
         return new Watched(jdk, Map.of(), main, List.of(AGENT), List.of("-jar", jar.toString()));
     }
 
     /**
-     * Starts a program with another agent in addition to this one.
+     * Starts a program with a second agent.
      *
      * @param options options of the JVM, including the other {@code -javaagent}
      * @param first true if the other agent comes first
@@ -105,7 +105,7 @@ final class Watched implements AutoCloseable {
         return new Watched(jdk, Map.of(), main, agents, launch(main));
     }
 
-    /** Finds the jars on the class path whose file names begin with the pattern. */
+    /** The jars on the class path whose file names begin with the pattern. */
     static List<Path> jars(String pattern) {
         return Arrays.stream(
                         System.getProperty("java.class.path")
@@ -129,7 +129,7 @@ final class Watched implements AutoCloseable {
                 .collect(Collectors.joining(System.getProperty("path.separator")));
     }
 
-    /** Waits until the program has printed its port. @return the port */
+    /** Waits until the program has printed its port. */
     int port() throws IOException, InterruptedException {
         long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(START_S_MAX);
         while (System.nanoTime() < until && process.isAlive()) {
@@ -188,7 +188,7 @@ final class Watched implements AutoCloseable {
                 decoder -> decoder.roots.stream().filter(wanted).count() >= count;
         if (!server.await(ARRIVAL_S_MAX, areThere)) {
             throw new AssertionError(
-                    "fewer than " + count + " of these: " + shapes() + ", printed: " + output());
+                    "fewer than " + count + " roots: " + shapes() + ", printed: " + output());
         }
         return roots().stream().filter(wanted).collect(Collectors.toList());
     }

@@ -8,9 +8,9 @@ import java.util.HashSet;
 import java.util.Set;
 
 /**
- * Matches the given types and all classes that inherit from them. If an ancestor has no class file,
- * because it was generated at run time (for example by another agent), the search does not continue
- * beyond it, and no exception is thrown.
+ * Matches the given types and all classes that inherit from them. The search ends without an
+ * exception at an ancestor that has no class file, because it was generated at run time (for
+ * example by another agent).
  */
 public final class Inherits extends ElementMatcher.Junction.AbstractBase<TypeDescription> {
     private final Set<String> names;

@@ -15,7 +15,6 @@ import io.tachograph.probes.jdbc.JdbcProbe;
 
 import java.util.List;
 
-/** The list of all library probes. */
 public final class Probes {
     private Probes() {}
 

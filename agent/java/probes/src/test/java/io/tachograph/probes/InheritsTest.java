@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 import java.io.IOException;
 
-/** Inherited types of a class, also if some of its ancestors have no class file. */
+/** Inherited types of a class, some of whose ancestors may have no class file. */
 class InheritsTest {
     interface Made {}
 
@@ -30,7 +30,9 @@ class InheritsTest {
 
     private static final String HERE = InheritsTest.class.getName() + "$";
 
-    /** Describes a class from class files. The classes whose names begin with Made have none. */
+    /**
+     * Describes a class from class files. Classes whose names begin with Made have no class file.
+     */
     private static TypeDescription describe(String name) {
         ClassFileLocator all = ClassFileLocator.ForClassLoader.of(Wanted.class.getClassLoader());
         ClassFileLocator some =

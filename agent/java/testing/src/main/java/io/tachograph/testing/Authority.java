@@ -14,19 +14,17 @@ import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** A certificate authority in a directory. {@code openssl} makes its certificates. */
+/** A certificate authority with its files in a directory. {@code openssl} makes the files. */
 public final class Authority {
     private static final List<String> KEY =
             List.of("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1");
     private static final char[] PASSWORD = "test".toCharArray();
 
-    /** The authority's certificate. */
     public final Path file;
 
     private final Path directory;
     private final Path ownKey;
 
-    /** Files of a certificate and its key. */
     public record Pair(Path cert, Path key) {}
 
     public Authority(Path directory, String name) throws IOException {
@@ -46,8 +44,8 @@ public final class Authority {
     }
 
     /**
-     * @param keyOption options of {@code openssl req} for the encryption of the key and, if it is
-     *     not EC, for its algorithm
+     * @param keyOption options of {@code openssl req} for the encryption of the key and for its
+     *     algorithm; without {@code -newkey} the key is an EC key
      */
     public Pair sign(String name, String names, String... keyOption) throws IOException {
         Pair pair =
@@ -104,7 +102,7 @@ public final class Authority {
         return store;
     }
 
-    /** Runs {@code openssl}. @throws IOException with its output, if it fails */
+    /** @throws IOException with the output of {@code openssl}, if it fails */
     public static void openssl(List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of("openssl"));
         command.addAll(arguments);

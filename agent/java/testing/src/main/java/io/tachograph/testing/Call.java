@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** One call of a trace as the server received it, with its callees of the same segment. */
+/** A call as the server received it, with its callees of the same segment. */
 public final class Call {
     /** The operation according to the last received part of its segment. */
     public String operation;
@@ -49,7 +49,7 @@ public final class Call {
     }
 
     /**
-     * The tree in one line: {@code a(b c!)}. A failed call has an exclamation mark, an open one a
+     * The tree in one line: {@code a(b c!)}. A failed call has an exclamation mark, an open call a
      * question mark.
      */
     public String shape() {
@@ -73,8 +73,8 @@ public final class Call {
     }
 
     public int depth() {
-        // Visits the tree level by level, because some tests nest 10,000 calls: too many for a
-        // recursion.
+        // Visits the tree level by level, because 10,000 nested calls of some tests are too many
+        // for a recursion.
         int deepest = 0;
         List<Call> level = List.of(this);
         while (!level.isEmpty()) {

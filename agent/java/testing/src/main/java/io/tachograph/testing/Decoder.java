@@ -14,7 +14,7 @@ import java.util.Map;
  * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. Like the
  * real server, it refuses ids that are not defined on the connection, exits without a call, and
  * parts whose carried calls are not the open calls of the previous part. It also refuses entries,
- * which the Java agent does not send.
+ * because the Java agent sends none.
  */
 public final class Decoder {
     private final Session session;
@@ -25,10 +25,7 @@ public final class Decoder {
     private final Map<Integer, RecordType> recordTypes = new HashMap<>();
     private final Map<Long, Open> open = new HashMap<>();
 
-    /**
-     * True to decode like a server that does not support declared records and gets none of their
-     * definitions.
-     */
+    /** True to decode like a server that does not support declared records. */
     public boolean isOld;
 
     public final List<Call> roots = new ArrayList<>();
@@ -40,10 +37,7 @@ public final class Decoder {
 
     public long segmentParts;
 
-    /**
-     * Number of parts that do not follow the previous part of their segment, because parts between
-     * them were dropped.
-     */
+    /** Number of parts before which other parts of their segment were dropped. */
     public long gaps;
 
     /** A segment whose last part has not arrived. */
@@ -58,7 +52,7 @@ public final class Decoder {
         this.session = session;
     }
 
-    /** Begins a new connection, on which the dictionary must be sent again. */
+    /** A new connection must send the dictionary again. */
     public void forgetDictionary() {
         texts.clear();
         operations.clear();
@@ -87,7 +81,7 @@ public final class Decoder {
                     series.put(id, labels);
                 }
                 case 4 -> {
-                    Fields.check(!isOld, "a record type for a server without record types");
+                    Fields.check(!isOld, "DICT defines a record type for an old server");
                     recordTypes.put(id, RecordType.read(in));
                 }
                 default -> throw new IllegalStateException("definition of sort " + sort);
@@ -134,7 +128,7 @@ public final class Decoder {
     }
 
     private void declared(Fields in, long base) {
-        Fields.check(!isOld, "a declared record for a server without record types");
+        Fields.check(!isOld, "DATA has a declared record for an old server");
         RecordType type = defined(recordTypes, in.count());
         Map<String, String> labels = defined(series, in.count());
         long at = base + in.zigzag();
@@ -224,7 +218,7 @@ public final class Decoder {
         }
         Fields.check(
                 state.stack.size() == n,
-                "segment " + number + " carries " + n + " calls, open are " + state.stack.size());
+                "segment " + number + " carries " + n + " of " + state.stack.size() + " calls");
         return state;
     }
 

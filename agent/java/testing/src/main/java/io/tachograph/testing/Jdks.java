@@ -15,9 +15,7 @@ public final class Jdks {
     private Jdks() {}
 
     /**
-     * Returns the {@code java} command of a version. Searches the home of this JVM, {@code
-     * TACHO_JDK<version>}, {@code JAVA_HOME}, and the directories in /usr/lib/jvm, /opt/java and
-     * ~/.sdkman/candidates/java.
+     * Returns the {@code java} command of a version.
      *
      * @throws IllegalStateException with the places that were searched
      */
@@ -31,7 +29,7 @@ public final class Jdks {
         throw new IllegalStateException(
                 "the agent is tested on JDK "
                         + version
-                        + ", which is not here: install it, or set TACHO_JDK"
+                        + ", which was not found: install it, or set TACHO_JDK"
                         + version
                         + " to its home (looked in JAVA_HOME, /usr/lib/jvm, /opt/java,"
                         + " ~/.sdkman/candidates/java)");
@@ -61,7 +59,7 @@ public final class Jdks {
         return homes;
     }
 
-    /** The version in the file {@code release}; 0 if there is none. */
+    /** 0 if there is no version in the file {@code release}. */
     private static int versionOf(Path home) {
         try (Stream<String> lines = Files.lines(home.resolve("release"))) {
             return lines.filter(line -> line.startsWith("JAVA_VERSION="))

@@ -7,11 +7,10 @@ import java.util.List;
 public record Probed(
         long revision, long on, long aggregated, long off, List<Matched> rules, List<Moved> moved) {
 
-    /** Result of one rule. */
     public record Matched(long methods, String fault) {}
 
     /**
-     * An operation that the client itself aggregates or has switched off. {@code since} is ns since
+     * An operation that the client itself has aggregated or switched off. {@code since} is ns since
      * the epoch.
      */
     public record Moved(String operation, String reason, long since) {}

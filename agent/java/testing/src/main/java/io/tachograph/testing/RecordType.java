@@ -9,7 +9,6 @@ import java.util.function.IntFunction;
 
 /** Definition of a declared record type in DICT. */
 public record RecordType(String name, List<Field> fields) {
-    /** One field. */
     public record Field(int type, String name, String unit) {}
 
     static RecordType read(Fields in) {

@@ -31,7 +31,6 @@ import javax.net.ssl.SSLServerSocket;
  * #start}, as it would on a disk.
  */
 public final class WireServer implements Closeable {
-    /** The behaviour of the server. */
     public enum Mode {
         /** Follows the protocol. */
         GOOD,
@@ -42,8 +41,7 @@ public final class WireServer implements Closeable {
         /** Closes the next connection at once, and follows the protocol after that. */
         CLOSING_ONCE,
         /**
-         * Accepts the next connection and never reads from it. Follows the protocol on further
-         * connections.
+         * Never reads from the next connection, and follows the protocol on further connections.
          */
         HANGING_ONCE,
         /** Sends invalid bytes at the start of each connection, and closes it. */
@@ -66,13 +64,10 @@ public final class WireServer implements Closeable {
     public volatile int errorCode = 9;
     public volatile int heartbeatMs = 1_000;
 
-    /** True to behave like a server that does not support declared records. */
+    /** True to act like a server that does not support declared records. */
     public volatile boolean isOld;
 
-    /**
-     * The token that clients need; null if they need none. A client without it gets ERROR {@link
-     * #errorCode}.
-     */
+    /** The required token, or null. A client without the token gets ERROR {@link #errorCode}. */
     public volatile String token;
 
     /** The token of the last client; empty if it had none. */
@@ -104,7 +99,7 @@ public final class WireServer implements Closeable {
     private volatile Probed probed;
     private byte[] probes;
     private OutputStream toClient;
-    /** Prefix of sessions that are derived from a secret: "tach". */
+    /** The first 4 bytes, "tach", of session ids that are derived from a secret. */
     private static final long MARK = 0x74616368;
 
     private Decoder last = new Decoder(new Session(0, 0));
@@ -112,7 +107,7 @@ public final class WireServer implements Closeable {
     private final SSLContext tls;
     private final boolean needsCertificate;
 
-    /** Maximum number of further ports to try if the first one is in use. */
+    /** Maximum number of further ports to try if the first port is in use. */
     private static final int ATTEMPTS_MAX = 1_000;
 
     /** Listens on a free port of 127.0.0.1. */
@@ -141,8 +136,8 @@ public final class WireServer implements Closeable {
     }
 
     /**
-     * Listens on a port that the system gives to no other program while this server is stopped.
-     * Linux chooses ephemeral ports from 32768 on, so this port is lower.
+     * Listens on a port below 32768, so that Linux gives it to no other program as an ephemeral
+     * port while this server is stopped.
      */
     private ServerSocket listenBelowEphemeralPorts() throws IOException {
         for (int attempt = 0; ; attempt++) {
@@ -226,7 +221,7 @@ public final class WireServer implements Closeable {
         client.shutdownOutput();
     }
 
-    /** Sets the rules for the client. They are sent now, if connected, and after each WELCOME. */
+    /** Sends rules to the client now, if connected, and after each WELCOME. */
     public synchronized void rules(long revision, ProbeRule... rules) throws IOException {
         byte[][] parts = new byte[2 + 2 * rules.length][];
         parts[0] = varint(revision);
@@ -241,10 +236,7 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /**
-     * From now on sends no PROBES, like a server that does not support rules. Also forgets the last
-     * PROBED answer.
-     */
+    /** Sends no further PROBES, like a server without rules, and forgets the last PROBED. */
     public synchronized void forgetRules() {
         probes = null;
         probed = null;
@@ -255,7 +247,7 @@ public final class WireServer implements Closeable {
         return probed;
     }
 
-    /** Waits for a matching answer. @return true if one arrived in time */
+    /** Waits for a PROBED answer that matches. @return true if such an answer arrived in time */
     public boolean awaitProbed(long seconds, Predicate<Probed> condition)
             throws InterruptedException {
         return await(seconds, got -> probed != null && condition.test(probed));
@@ -414,11 +406,11 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** Returns the session. Ends the connection if the token is not the required one. */
+    /** Ends the connection if the client lacks the required token. */
     private String hello(byte[] body, OutputStream out) throws IOException {
         Fields in = new Fields(body);
-        Fields.check(new String(in.raw(5)).equals("tacho"), "no magic");
-        Fields.check(in.u8() == 1 && in.u8() == 1, "versions");
+        Fields.check(new String(in.raw(5)).equals("tacho"), "HELLO does not begin with \"tacho\"");
+        Fields.check(in.u8() == 1 && in.u8() == 1, "HELLO offers a version other than 1");
         long high = in.id8();
         long low = in.id8();
         for (int n = in.count(); n > 0; n--) {
@@ -446,7 +438,7 @@ public final class WireServer implements Closeable {
         crc.update(header, 0, 8);
         crc.update(body, 0, body.length);
         int claimed = ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).getInt(8);
-        Fields.check(claimed == (int) crc.getValue(), "checksum");
+        Fields.check(claimed == (int) crc.getValue(), "frame with a wrong checksum");
     }
 
     private static void pause() {

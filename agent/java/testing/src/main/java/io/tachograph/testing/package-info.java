@@ -1,7 +1,6 @@
 /**
- * Test support: a server of the native protocol that stores received data and can behave wrongly,
- * a certificate authority, and the JDKs on which to test. The decoder was written from {@code
- * docs/format/wire.md} and shares no code with the agent's encoder, except {@code Session}, which
- * computes ids.
+ * Test support: a server of the native protocol that stores received data and can behave wrongly, a
+ * certificate authority, and the JDKs on which to test. The decoder shares no code with the agent's
+ * encoder, except {@code Session}, which computes ids.
  */
 package io.tachograph.testing;

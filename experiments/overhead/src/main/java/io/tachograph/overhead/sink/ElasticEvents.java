@@ -32,8 +32,7 @@ final class ElasticEvents implements Receiver {
     }
 
     /**
-     * Lines may arrive in pieces. The beginning of a line is kept until it shows the type of the
-     * event.
+     * Lines may arrive in pieces. The start of a line is kept until the type of the event is known.
      */
     private static void count(InputStream body, Tally tally) throws IOException {
         byte[] buffer = new byte[BUFFER_BYTES];

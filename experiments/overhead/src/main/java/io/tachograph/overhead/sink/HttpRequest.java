@@ -20,7 +20,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
     private static final int LINE_BYTES_MAX = 8_192;
     private static final long BODY_BYTES_MAX = 64 << 20;
 
-    /** Reads a request; null at the end of the stream. */
+    /** Null at the end of the stream. */
     static HttpRequest read(InputStream in) throws IOException {
         String request = readLine(in);
         if (request == null) {
@@ -51,7 +51,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
         return new HttpRequest(request, deflated ? new InflaterInputStream(body) : body, body);
     }
 
-    /** Reads the rest of the body. Compressed content may end before the last chunk. */
+    /** Compressed content may end before the last chunk. */
     void finish() throws IOException {
         raw.transferTo(OutputStream.nullOutputStream());
     }
@@ -73,7 +73,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
         throw new Receiver.MalformedException("a body of \"" + text + "\" bytes");
     }
 
-    /** Reads a line; null at the end of the stream. */
+    /** Null at the end of the stream. */
     private static String readLine(InputStream in) throws IOException {
         ByteArrayOutputStream text = new ByteArrayOutputStream(128);
         for (int next = in.read(); next >= 0; next = in.read()) {

@@ -88,7 +88,6 @@ final class KiekerStream implements Receiver {
         return kinds.get(id);
     }
 
-    /** Whether the stream ends before the next record. */
     static boolean isAtEnd(InputStream in) throws IOException {
         in.mark(1);
         boolean end = in.read() < 0;
@@ -98,7 +97,7 @@ final class KiekerStream implements Receiver {
         return end;
     }
 
-    /** Reads to the end of the stream. The stream must not end inside a record. */
+    /** The stream must not end inside a record. */
     static void takeAll(DataInputStream in, List<Kind> kinds, Tally tally) throws IOException {
         while (!isAtEnd(in)) {
             try {

@@ -78,7 +78,7 @@ final class NativeFrames implements Receiver {
                 out.write(frame(ACK, varint(buffer(), seq)));
                 break;
             case PING:
-                tally.leftOut.set(varint(body));
+                tally.dropped.set(varint(body));
                 out.write(frame(PONG, buffer().putLong(System.currentTimeMillis() * 1_000_000)));
                 break;
             case PROBED:
@@ -87,11 +87,11 @@ final class NativeFrames implements Receiver {
                 tally.switched.set(varint(body) + varint(body));
                 break;
             default:
-                // DICT and BYE contain nothing to count.
+                // For example DICT and BYE.
         }
     }
 
-    /** Counts enters and exits in a DATA frame. The caller has already read the frame number from the body. */
+    /** Counts enters and exits in a DATA frame, after its number. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

@@ -6,7 +6,7 @@ import java.io.OutputStream;
 
 /**
  * The server side of one protocol. Counts and discards the received calls, and sends the answers
- * that the sender needs to continue. There is one class per protocol.
+ * that the sender needs to continue.
  */
 interface Receiver {
     /**

@@ -14,10 +14,10 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The cheapest receiver that counts records, in its own process. It prints {@code PORT n}. After the
- * end of its standard input it waits at most 10 s until all senders have disconnected, and prints
- * {@code RESULT} and the counts. With {@code kieker-files} it counts the records in the files of a
- * directory, and prints only {@code RESULT} and the counts.
+ * The cheapest receiver that counts records, in its own process. The process prints {@code PORT n}.
+ * After the end of its standard input it waits at most 10 s until all senders have disconnected,
+ * and prints {@code RESULT} and the counts. With {@code kieker-files} it counts the records in the
+ * files of a directory, and prints only {@code RESULT} and the counts.
  */
 public final class Sink {
     private static final int SOCKET_BYTES = 1 << 20;

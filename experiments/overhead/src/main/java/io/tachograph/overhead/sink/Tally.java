@@ -8,16 +8,13 @@ final class Tally {
     final AtomicLong connections = new AtomicLong();
     final AtomicLong bytes = new AtomicLong();
 
-    /** Received halves of calls. A complete call counts as two, an exit without an enter as one. */
+    /** Received enters and exits. */
     final AtomicLong halves = new AtomicLong();
 
     /** Calls that the sender reported as dropped. */
-    final AtomicLong leftOut = new AtomicLong();
+    final AtomicLong dropped = new AtomicLong();
 
-    /**
-     * Methods that the sender last reported as switched off or aggregated, by a rule or by the
-     * sender itself.
-     */
+    /** Methods that the sender last reported as switched off or aggregated. */
     final AtomicLong switched = new AtomicLong();
 
     final AtomicReference<String> fault = new AtomicReference<>("");
@@ -33,11 +30,11 @@ final class Tally {
 
     String json(long cpuNanos) {
         return String.format(
-                "{\"connections\":%d,\"bytes\":%d,\"calls\":%d,\"left_out\":%d,\"switched\":%d,\"cpu_ns\":%d,\"fault\":\"%s\"}",
+                "{\"connections\":%d,\"bytes\":%d,\"calls\":%d,\"dropped\":%d,\"switched\":%d,\"cpu_ns\":%d,\"fault\":\"%s\"}",
                 connections.get(),
                 bytes.get(),
                 halves.get() / 2,
-                leftOut.get(),
+                dropped.get(),
                 switched.get(),
                 cpuNanos,
                 fault.get().replaceAll("[\"\\\\\\p{Cntrl}]", "?"));

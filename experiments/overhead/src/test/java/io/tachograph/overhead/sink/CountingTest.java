@@ -20,7 +20,7 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.zip.DeflaterOutputStream;
 
-/** Tests that every call is counted once, and that undecodable bytes are refused or become a fault. */
+/** Every call is counted once. Undecodable bytes are refused or become a fault. */
 class CountingTest {
     private static final String EXECUTION = "kieker.common.record.controlflow.OperationExecutionRecord";
     private static final String BEFORE = "kieker.common.record.flow.trace.operation.BeforeOperationEvent";
@@ -49,7 +49,7 @@ class CountingTest {
         byte[] ping = NativeFrames.frame(4, filled("\u0007\u0000\u0000\u0000"));
         byte[] probed = NativeFrames.frame(6, filled("\u0001\u0000\u0002\u0003\u0000\u0000"));
         serve(new NativeFrames(""), tally, ping, probed);
-        assertEquals(7, tally.leftOut.get());
+        assertEquals(7, tally.dropped.get());
         assertEquals(5, tally.switched.get());
     }
 
@@ -165,7 +165,7 @@ class CountingTest {
 
     // ---- helpers ----
 
-    /** Serves the sent bytes up to their end. Returns the answers. */
+    /** Returns the answers to the sent bytes. */
     private static byte[] serve(Receiver receiver, Tally tally, byte[]... sent) throws IOException {
         ByteArrayOutputStream answers = new ByteArrayOutputStream();
         try {
@@ -197,7 +197,10 @@ class CountingTest {
         return join(new byte[] {(byte) (number << 3 | 2), (byte) content.length}, content);
     }
 
-    /** Writes a definition and a record for each pair of a class and the number of bytes of its fields. */
+    /**
+     * Writes a definition and a record for each pair of class name and number of bytes of its
+     * fields.
+     */
     private static byte[] kieker(Object... records) throws IOException {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(all);

@@ -16,10 +16,10 @@ import java.util.jar.JarEntry;
 import java.util.jar.JarFile;
 
 /**
- * Defines in the bootstrap loader, one by one, the classes that advice uses. The alternative is to
- * append the jar to the bootstrap search path. The JVM would then print a warning into the
- * program's output, and no longer load the program's classes from the CDS archive, which slows down
- * its start. The alternative is used only if the definition fails.
+ * Defines the classes of {@code io.tachograph.bootstrap} one by one in the bootstrap loader. If a
+ * definition fails, the jar is appended to the bootstrap search path. The JVM then prints a warning
+ * into the program's output, and no longer loads the program's classes from the CDS archive, so the
+ * program starts more slowly.
  */
 final class BootstrapClasses {
     private static final String PREFIX = "io/tachograph/bootstrap/";
@@ -52,8 +52,8 @@ final class BootstrapClasses {
     }
 
     /**
-     * Defines the classes. A class can be defined only after its supertypes. If a supertype is
-     * missing, the class is tried again after the others.
+     * A class can be defined only after its supertypes. If a supertype is missing, the class is
+     * tried again after the others.
      */
     private static void define(Instrumentation instrumentation, Map<String, byte[]> classes)
             throws ReflectiveOperationException {

@@ -8,8 +8,8 @@ import java.lang.instrument.Instrumentation;
 import java.util.jar.JarFile;
 
 /**
- * Starts the agent inside its own class loader. {@code io.tachograph.agent.Premain}, which is in
- * another class loader, calls this class by reflection.
+ * Starts the agent inside its own class loader. {@code io.tachograph.agent.Premain}, in another
+ * class loader, calls this class by reflection.
  */
 public final class Startup {
     private Startup() {}
@@ -20,8 +20,8 @@ public final class Startup {
      */
     public static void start(String arguments, Instrumentation instrumentation, JarFile jar)
             throws IOException {
-        // This call must be here and not in Premain. It exports a package of the JDK to the module
-        // of the class that installs, and Premain is in the module of the program.
+        // Not in Premain: BootstrapClasses exports a package of the JDK to its own module. Loaded
+        // by the class loader of Premain, it would be in the module of the program.
         BootstrapClasses.install(instrumentation, jar);
         Agent.start(arguments, instrumentation, Probes.all());
     }

@@ -40,7 +40,7 @@ final class Declarations {
     /** Names that a query may contain without quotes. */
     private static final Pattern NAME = Pattern.compile("[A-Za-z_:][A-Za-z0-9_:]*");
 
-    /** Members of an entry that name the call which wrote the record. */
+    /** Members of the JSON object of a record that identify the call in which it was written. */
     private static final Set<String> RESERVED = Set.of("trace_id", "span_id");
 
     private static final Map<String, Field.Kind> KINDS =
@@ -96,9 +96,7 @@ final class Declarations {
                 declared);
     }
 
-    /**
-     * Checks a method with {@code @Record}. The annotation only sets the name of the record type.
-     */
+    /** On a method, {@code @Record} only sets the name of the record type. */
     void checkMethod(Element method) throws Refused {
         Element owner = method.getEnclosingElement();
         if (owner.getAnnotation(Record.class) == null || !isDeclaring(method)) {
@@ -120,7 +118,7 @@ final class Declarations {
 
     private List<Declared> methods(TypeElement type) throws Refused {
         if (!type.getInterfaces().isEmpty()) {
-            throw new Refused(type, "an interface of record types must not extend another one");
+            throw new Refused(type, "an interface of record types must not extend an interface");
         }
         String given = type.getAnnotation(Record.class).value();
         String prefix = given.isEmpty() ? SnakeCase.of(type.getSimpleName().toString()) : given;
@@ -218,10 +216,7 @@ final class Declarations {
                 : KINDS.get(element.getQualifiedName().toString());
     }
 
-    /**
-     * Returns the name of the type without type annotations, which would otherwise appear in the
-     * source text.
-     */
+    /** The name without type annotations, which would otherwise appear in the source text. */
     private static String sourceName(TypeMirror type) {
         return type.getKind().isPrimitive()
                 ? type.getKind().name().toLowerCase(Locale.ROOT)

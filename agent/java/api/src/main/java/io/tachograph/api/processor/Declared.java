@@ -2,7 +2,7 @@ package io.tachograph.api.processor;
 
 import java.util.List;
 
-/** One record type. */
+/** A record type. */
 final class Declared {
     final String name;
 

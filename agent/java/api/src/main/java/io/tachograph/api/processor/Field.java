@@ -2,7 +2,7 @@ package io.tachograph.api.processor;
 
 /** One field of a record type: name, unit, and the code that writes its value into the ring. */
 final class Field {
-    /** The way to write a value. The letters are those of {@code RecordTypes} in the agent. */
+    /** The letters are those of {@code RecordTypes} in the agent. */
     enum Kind {
         BOOL('Z', "truth", "%s", true),
         INTEGER('J', "number", "%s", true),
@@ -10,8 +10,8 @@ final class Field {
         FLOAT('F', "shortReal", "%s", true),
         TEXT('S', "object", "%s", false),
         /**
-         * Converted to a string before the record begins, because it may be mutable and its code
-         * may do anything.
+         * Converted to a string before the record begins, because the object may be mutable and its
+         * code may do anything.
          */
         CHARS('S', "object", "%1$s == null ? null : %1$s.toString()", false),
         NAME('E', "object", "%1$s == null ? null : %1$s.name()", false),

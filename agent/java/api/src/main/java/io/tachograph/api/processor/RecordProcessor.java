@@ -16,8 +16,8 @@ import javax.tools.Diagnostic;
 
 /**
  * Generates a writer for each annotated interface or Java record, in the same package. An invalid
- * declaration is a compile error at its place in the source; the other interfaces and Java records
- * are still processed.
+ * declaration is a compile error at its place in the source; other interfaces and Java records are
+ * still processed.
  *
  * <p>{@link Declarations} reads the declarations, {@link WriterSource} writes the source.
  */

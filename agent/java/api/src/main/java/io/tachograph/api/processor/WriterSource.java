@@ -70,7 +70,7 @@ final class WriterSource {
 
     /**
      * Generates the method that the program calls, or the two methods for a Java record. Without an
-     * agent, {@code Records} is the only other class that they use.
+     * agent, these methods use no other class than {@code Records}.
      */
     private void entrance(Declared record, String holder) {
         String parameters = parameters(record);
@@ -108,7 +108,7 @@ final class WriterSource {
         line(1, "}");
     }
 
-    /** Generates a separate class, so that the JVM links it only if there is an agent. */
+    /** A separate class, which the JVM links only if there is an agent. */
     private void type(Declared record, String holder) {
         StringBuilder kinds = new StringBuilder();
         StringBuilder names = new StringBuilder();
@@ -147,8 +147,8 @@ final class WriterSource {
     }
 
     /**
-     * Generates the code that reads the values. This code runs before the record begins, because it
-     * may call code of the program.
+     * Generates the code that reads the values before the record begins, because this code may call
+     * code of the program.
      */
     private void values(Declared record) {
         for (int at = 0; at < record.fields.size(); at++) {
@@ -195,8 +195,8 @@ final class WriterSource {
             } else if (c >= ' ' && c < 127) {
                 quoted.append(c);
             } else {
-                // Control characters are written in octal. The compiler replaces Unicode escapes
-                // before it reads literals, so an escaped line feed would end the line.
+                // Control characters are in octal, because the compiler replaces Unicode escapes
+                // before it reads literals: an escaped line feed would end the line.
                 quoted.append(String.format(c < ' ' ? "\\%03o" : "\\u%04x", (int) c));
             }
         }

@@ -31,7 +31,7 @@ public final class Compiled {
 
     private final Map<String, ByteArrayOutputStream> classes = new HashMap<>();
 
-    /** The errors and warnings of the compiler, each as {@code line: message}. */
+    /** Errors and warnings of the compiler: {@code line: message}. */
     public final List<String> said;
 
     private Compiled(String className, String source) {
@@ -58,8 +58,8 @@ public final class Compiled {
     }
 
     /**
-     * Returns a class loader with the compiled classes and the API, apart from the classes of the
-     * test.
+     * Returns a class loader with the compiled classes and the API, separate from the classes of
+     * the test.
      *
      * @param more directories of further classes, such as those of the agent
      */
@@ -99,7 +99,6 @@ public final class Compiled {
         }
     }
 
-    /** Keeps the output in memory: classes to load them, generated sources for the compiler. */
     private final class Memory extends ForwardingJavaFileManager<JavaFileManager> {
         Memory(JavaFileManager files) {
             super(files);

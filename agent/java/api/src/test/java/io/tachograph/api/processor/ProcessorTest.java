@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Invalid declarations have messages, and valid ones have none. */
+/** Only invalid declarations have messages. */
 class ProcessorTest {
     private static final String IMPORTS =
             "import io.tachograph.api.Record; import io.tachograph.api.Unit;";
@@ -40,7 +40,7 @@ class ProcessorTest {
                         "1: no record type is declared, because there is no abstract method"),
                 Arguments.of(
                         "@Record interface T extends Runnable { void a(); }",
-                        "1: an interface of record types must not extend another one"),
+                        "1: an interface of record types must not extend an interface"),
                 Arguments.of(
                         "@Record interface T { \n int a(); }",
                         "2: a returns a value: it must return void"),

@@ -53,7 +53,6 @@ final class ConfigFile {
         return arrays;
     }
 
-    /** The text of the invalid lines. */
     String skipped() {
         return skipped.toString();
     }
@@ -193,11 +192,7 @@ final class ConfigFile {
         }
     }
 
-    /**
-     * Skips blanks and comments.
-     *
-     * @param lines true to skip line ends too
-     */
+    /** @param lines true to skip line ends too */
     private void skipBlank(boolean lines) {
         while (at < text.length()) {
             char c = peek();
@@ -222,7 +217,7 @@ final class ConfigFile {
         }
     }
 
-    /** The current character, 0 at the end. */
+    /** 0 at the end. */
     private char peek() {
         return at < text.length() ? text.charAt(at) : 0;
     }

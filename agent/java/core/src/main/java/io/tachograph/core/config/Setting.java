@@ -5,10 +5,10 @@ import io.tachograph.core.log.Messages;
 import java.util.Locale;
 
 /**
- * All settings of the agent. {@code agent/settings.toml} defines the settings of the agents for all
- * languages. The key in a file is the name in lower case; the environment variable is {@code
- * TACHO_} and the name. For example, {@code WHEN_FULL} is {@code when_full} and {@code
- * TACHO_WHEN_FULL}. agent/java/README.md describes each setting and its cost.
+ * {@code agent/settings.toml} defines the settings of the agents for all languages. The key in a
+ * file is the name in lower case; the environment variable is {@code TACHO_} and the name. For
+ * example, {@code WHEN_FULL} is {@code when_full} and {@code TACHO_WHEN_FULL}. agent/java/README.md
+ * describes each setting and its cost.
  */
 public enum Setting {
     // generated: settings (cargo xtask generate, from agent/settings.toml)
@@ -47,7 +47,7 @@ public enum Setting {
     LOG_DETAIL(Type.FLAG, "false");
     // generated: end
 
-    /** The type of a value. It defines how the text is parsed. */
+    /** Defines how the text of a value is parsed. */
     enum Type {
         /** Any text. */
         TEXT(Messages.FORM_TEXT),
@@ -69,7 +69,6 @@ public enum Setting {
         /** Values separated by commas. A file may have an array of strings instead. */
         LIST(Messages.FORM_LIST);
 
-        /** The expected form, for messages. */
         final String form;
 
         Type(String form) {
@@ -96,17 +95,14 @@ public enum Setting {
         this.most = most;
     }
 
-    /** The default value. */
     public String fallback() {
         return fallback;
     }
 
-    /** The key in a file. */
     public String key() {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** The name of the environment variable. */
     public String variable() {
         return "TACHO_" + name();
     }

@@ -17,15 +17,14 @@ import java.util.regex.Pattern;
 
 /**
  * The settings of this process. The environment overrides the file, and the file overrides the
- * defaults. A wrong value is reported with its place, and the default applies instead, because a
- * monitoring agent must not keep a program from starting. A number that should be a power of two or
- * a multiple of 64 is rounded up. If {@code tls_ca} or the token cannot be read, the agent does not
- * connect.
+ * defaults. A wrong value is reported with its place, and the default applies, because a monitoring
+ * agent must not keep a program from starting. A number that should be a power of two or a multiple
+ * of 64 is rounded up. If {@code tls_ca} or the token cannot be read, the agent does not connect.
  */
 public final class Settings {
     private static final String PREFIX = "TACHO_";
 
-    /** Variables of the command line and the server, which the environment of a program may contain. */
+    /** Variables of the command line and the server. The environment may contain them too. */
     private static final Set<String> FOREIGN =
             Set.of(
                     "TACHO_AGENT_JAR",
@@ -37,15 +36,15 @@ public final class Settings {
 
     /**
      * Used as {@code tls_ca} or {@code token_file} if the given value cannot be read. No file has
-     * this path, so the agent does not connect. With an empty value, the connection would not be
-     * encrypted, or would have no token.
+     * this path, so the agent does not connect. With an empty value, the agent would connect
+     * without encryption or without a token.
      */
     static final String UNREADABLE = "<unreadable>";
 
     /** Used as {@code token} if the given value cannot be read. It is not a valid token. */
     static final String UNREADABLE_TOKEN = " ";
 
-    /** If one of these settings is given but cannot be read, the agent must not connect. */
+    /** If one of these settings cannot be read, the agent must not connect. */
     private static final Set<Setting> REQUIRED =
             EnumSet.of(Setting.TLS_CA, Setting.TOKEN, Setting.TOKEN_FILE);
 
@@ -57,7 +56,7 @@ public final class Settings {
     private final Map<Setting, Object> values = new EnumMap<>(Setting.class);
     private final List<String> warnings = new ArrayList<>();
 
-    /** Name and place where each setting was given. */
+    /** The source of each given setting: the file and the key, or the variable. */
     private final Map<Setting, String> places = new EnumMap<>(Setting.class);
 
     private Settings() {}
@@ -82,7 +81,8 @@ public final class Settings {
                 });
         if (!environment.getOrDefault(Setting.TOKEN_FILE.variable(), "").isEmpty()
                 && settings.text(Setting.TOKEN).equals(UNREADABLE_TOKEN)) {
-            settings.values.put(Setting.TOKEN, ""); // the variable overrides the token in the file
+            // TACHO_TOKEN_FILE overrides an unreadable token of the configuration file.
+            settings.values.put(Setting.TOKEN, "");
         }
         for (Setting setting : List.of(Setting.TLS_CLIENT_CERT, Setting.TLS_CLIENT_KEY)) {
             if (settings.text(Setting.TLS_CA).isEmpty() && !settings.text(setting).isEmpty()) {
@@ -92,7 +92,6 @@ public final class Settings {
         return settings;
     }
 
-    /** Messages about wrong settings, one line each. */
     public List<String> warnings() {
         return warnings;
     }
@@ -105,7 +104,7 @@ public final class Settings {
         return (Boolean) values.get(setting);
     }
 
-    /** The value: plain numbers, durations in ns, sizes in bytes, shares in millionths. */
+    /** Durations in ns, sizes in bytes, shares in millionths. */
     public long number(Setting setting) {
         return (Long) values.get(setting);
     }
@@ -209,8 +208,6 @@ public final class Settings {
     }
 
     /**
-     * The warning for a value that is not used.
-     *
      * @param allowed description of valid values
      * @param used the value used instead
      */

@@ -17,16 +17,12 @@ final class ValueText {
     private static final String[] NO_UNIT = {""};
     private static final long[] ONE = {1};
 
-    /** The value, in the Java type that belongs to the setting's type. */
     final Object value;
 
     /** Description of valid values; empty if the text is valid. */
     final String fault;
 
-    /**
-     * If the text is wrong: the value that is used instead, in the notation of a configuration
-     * file.
-     */
+    /** If the text is wrong: the value used instead, in the notation of a configuration file. */
     final String used;
 
     private ValueText(Object value, String fault, String used) {
@@ -60,7 +56,6 @@ final class ValueText {
         return new ValueText(parse(setting.type, setting.fallback), fault, setting.fallback);
     }
 
-    /** Rounds up to the next number of the required form. */
     private static long round(Setting.Type type, long number) {
         switch (type) {
             case POWER_OF_TWO:
@@ -72,7 +67,7 @@ final class ValueText {
         }
     }
 
-    /** Parses the text. Returns null if it does not match the type. */
+    /** Returns null if the text does not match the type. */
     private static Object parse(Setting.Type type, String text) {
         switch (type) {
             case FLAG:
@@ -121,7 +116,7 @@ final class ValueText {
         return null;
     }
 
-    /** Parses a share. Returns millionths. */
+    /** Returns millionths. */
     private static Long share(String text) {
         if (text.equals("0")) {
             return 0L;

@@ -13,21 +13,20 @@ import java.util.function.LongSupplier;
 
 /**
  * Measures the cost of a call on this machine, three times in the first minute, on its own thread.
- * It runs the code of the advice on buffers that are not sent. In the program a call costs more
- * when its data is not in the cache, so the result is a lower bound.
+ * It calls the methods that advice calls, on buffers that are not sent. The result is a lower
+ * bound: in the program a call costs more when its data is not in the cache.
  */
 public final class Calibration implements Runnable {
     /**
-     * Delay before each measurement; the first delay begins at the start of the agent. The lowest
-     * result is used, because on a busy machine the code may not be compiled yet at the first
-     * measurement.
+     * Delay before each measurement. The lowest result is used, because on a busy machine the code
+     * may not be compiled yet at the first measurement.
      */
     private static final long[] DELAYS_MILLIS = {3_000, 10_000, 30_000};
 
     private static final int CALLS = 500;
     private static final int ROUNDS = 240;
 
-    /** Number of rounds between two pauses. In a pause, the JIT compiler can compile the loop. */
+    /** Number of rounds between two pauses. The JIT compiler can compile the loop in a pause. */
     private static final int ROUNDS_TOGETHER = 4;
 
     private static final long PAUSE_MILLIS = 4;
@@ -35,23 +34,19 @@ public final class Calibration implements Runnable {
     /** Limit on the processor time for each kind of call in one measurement, ns. */
     private static final long NANOS_MAX = 40_000_000;
 
-    /**
-     * Number of calls in an unrecorded trace. The decision about the trace is made once for all of
-     * them.
-     */
+    /** Number of calls in each unrecorded trace. The gate decides once for all of them. */
     private static final int CALLS_OF_TRACE = 10;
 
     /**
      * Reads the processor time of the calling thread, or the wall time if the JVM does not measure
-     * it. The overhead is measured in processor time, because on a busy machine most of the wall
-     * time belongs to other threads.
+     * processor time. On a busy machine, most of the wall time belongs to other threads.
      */
     private static final LongSupplier NANOS = clock();
 
     private final Buffers buffers;
 
     /** Buffers whose gate rejects all but the first traces; null if all traces are recorded. */
-    private final Buffers leavingOut;
+    private final Buffers sampling;
 
     private final int operation = Operations.shared().id(Operations.METHOD, Operations.OTHER);
     private final long firstMillis;
@@ -60,12 +55,12 @@ public final class Calibration implements Runnable {
 
     /**
      * @param firstMillisMax upper bound of the first delay
-     * @param leavesOut true if recorded traces are limited; the cost of a call in an unrecorded
-     *     trace is then measured too
+     * @param isSampling true if {@code traces_max} limits the recorded traces; the cost of a call in
+     *     an unrecorded trace is then measured too
      */
-    public Calibration(long firstMillisMax, boolean leavesOut, AgentLog log) {
+    public Calibration(long firstMillisMax, boolean isSampling, AgentLog log) {
         this.buffers = new Buffers(Session.shared(), options(0));
-        this.leavingOut = leavesOut ? new Buffers(Session.shared(), options(1)) : null;
+        this.sampling = isSampling ? new Buffers(Session.shared(), options(1)) : null;
         this.firstMillis = Math.min(DELAYS_MILLIS[0], firstMillisMax);
         this.log = log;
     }
@@ -110,14 +105,14 @@ public final class Calibration implements Runnable {
     void measure() throws InterruptedException {
         double record = nanos(buffers, this::record);
         double aggregate = nanos(buffers, this::aggregate);
-        double leftOut = leavingOut == null ? 0 : nanos(leavingOut, this::leaveOut);
-        Costs least = costs.least(new Costs(record, aggregate, leftOut));
+        double unsampled = sampling == null ? 0 : nanos(sampling, this::unsampled);
+        Costs least = costs.least(new Costs(record, aggregate, unsampled));
         costs = least;
         log.detail(
                 String.format(
                         "cost of a call here: recorded %.0f ns, aggregated %.0f ns, not"
                                 + " recorded %.1f ns",
-                        least.recordNanos, least.aggregateNanos, least.leftOutNanos));
+                        least.recordNanos, least.aggregateNanos, least.unsampledNanos));
     }
 
     /**
@@ -170,15 +165,15 @@ public final class Calibration implements Runnable {
         return NANOS.getAsLong() - begin;
     }
 
-    private long leaveOut() {
+    private long unsampled() {
         long begin = NANOS.getAsLong();
         for (int at = 0; at < CALLS; at += CALLS_OF_TRACE) {
-            int outermost = leavingOut.current().enter(operation);
+            int outermost = sampling.current().enter(operation);
             for (int nested = 1; nested < CALLS_OF_TRACE; nested++) {
-                ThreadBuffer buffer = leavingOut.current();
+                ThreadBuffer buffer = sampling.current();
                 buffer.exit(buffer.enter(operation));
             }
-            leavingOut.current().exit(outermost);
+            sampling.current().exit(outermost);
         }
         return NANOS.getAsLong() - begin;
     }

@@ -2,7 +2,7 @@ package io.tachograph.core.cost;
 
 /**
  * Cost of one call on the program's thread, ns: two clock reads and the writes. A call in an
- * unrecorded trace does not read the clock; it only increments a count.
+ * unrecorded trace only increments a count.
  */
 public final class Costs {
     /** Not measured yet. */
@@ -12,12 +12,12 @@ public final class Costs {
     public final double aggregateNanos;
 
     /** Cost of a call in an unrecorded trace; 0 if all traces are recorded. */
-    public final double leftOutNanos;
+    public final double unsampledNanos;
 
-    public Costs(double recordNanos, double aggregateNanos, double leftOutNanos) {
+    public Costs(double recordNanos, double aggregateNanos, double unsampledNanos) {
         this.recordNanos = recordNanos;
         this.aggregateNanos = aggregateNanos;
-        this.leftOutNanos = leftOutNanos;
+        this.unsampledNanos = unsampledNanos;
     }
 
     /** Returns the lower of both values for each cost; {@code other} if this is {@code UNKNOWN}. */
@@ -27,7 +27,7 @@ public final class Costs {
                 : new Costs(
                         Math.min(recordNanos, other.recordNanos),
                         Math.min(aggregateNanos, other.aggregateNanos),
-                        Math.min(leftOutNanos, other.leftOutNanos));
+                        Math.min(unsampledNanos, other.unsampledNanos));
     }
 
     public boolean areKnown() {

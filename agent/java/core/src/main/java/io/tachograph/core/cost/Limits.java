@@ -14,11 +14,10 @@ import java.util.function.ToDoubleFunction;
 /**
  * Decides which methods are no longer recorded. A method with more calls per second than a limit is
  * aggregated. If the agent's share of the processor time is over its budget, the methods whose
- * calls cost most are switched off. Aggregating them would not help: a counted call costs nearly as
- * much as a recorded one, and a method that is switched off costs nothing
- * (docs/adr/0011-one-budget.md). The counts are read at an interval; the time between two readings
- * is a {@link Window}. A limit counts as exceeded only if it is exceeded in two consecutive
- * windows, so that a short peak, such as the start of a program, has no effect.
+ * calls cost most are switched off. Aggregating these methods would not help, because a counted
+ * call costs nearly as much as a recorded call (docs/adr/0011-one-budget.md). The time between two
+ * readings of the counts is a {@link Window}. A limit must be exceeded in two consecutive windows,
+ * so that a short peak, such as the start of a program, has no effect.
  *
  * <p>Before: {@code io.tachograph.core.sample.OverheadSampler}. After: {@code
  * io.tachograph.core.instrument.Moves}.
@@ -30,10 +29,7 @@ public final class Limits {
      */
     private static final double BUSY_MIN = 0.02;
 
-    /**
-     * Overhead to reach by switching methods off, as a fraction of the budget. The rest is a
-     * reserve.
-     */
+    /** Methods are switched off until the overhead is this fraction of the budget. */
     private static final double SPARE = 0.9;
 
     private static final double PPM = 1e6;
@@ -54,7 +50,6 @@ public final class Limits {
         this.overheadMax = overheadMaxPpm / PPM;
     }
 
-    /** The decisions for one window. */
     public static final class Verdict {
         /** Operations to aggregate from now on, with the reason. */
         public final List<Move> aggregated = new ArrayList<>();
@@ -62,7 +57,7 @@ public final class Limits {
         /** Operations to switch off from now on, with the reason. */
         public final List<Move> off = new ArrayList<>();
 
-        /** If the budget is exceeded and no method is left to switch off: the reason; else empty. */
+        /** The reason, if the budget is exceeded and no method can be switched off; else empty. */
         public String exhausted = "";
 
         /**
@@ -72,7 +67,6 @@ public final class Limits {
         public boolean kept;
     }
 
-    /** An operation to aggregate or to switch off. */
     public static final class Move {
         public final int operation;
         public final String reason;
@@ -84,8 +78,6 @@ public final class Limits {
     }
 
     /**
-     * Decides for one window.
-     *
      * @param isMoved tells whether an operation is already aggregated or off
      * @param isOff tells whether an operation is already off
      */
@@ -98,12 +90,11 @@ public final class Limits {
         return verdict;
     }
 
-    /** True if the budget is exceeded for the second window in a row. */
     private boolean isExceededAgain(Window window, Verdict verdict) {
         boolean busy = window.processNanos > BUSY_MIN * window.elapsedNanos;
         boolean tooMuch = busy && window.overhead() > overheadMax;
         boolean again = tooMuch && tooMuchBefore;
-        tooMuchBefore = tooMuch && !again; // a move takes two windows to show its effect
+        tooMuchBefore = tooMuch && !again; // after a move, the two windows begin again
         verdict.kept = !tooMuch;
         return again;
     }
@@ -128,16 +119,15 @@ public final class Limits {
     private void judgeOverhead(
             Window window, Costs costs, IntPredicate isOff, Verdict verdict) {
         double excess = (window.overhead() - SPARE * overheadMax) * window.processNanos;
-        // Recording a call also costs time of the sender. Each recorded call gets an equal part of
-        // that time.
+        // Each recorded call gets an equal part of the sender's time.
         double record =
                 costs.recordNanos + (double) window.senderNanos / Math.max(1, window.recorded());
         // The calls of unrecorded traces are counted together. Their cost is divided among the
         // recorded calls.
-        double leftOut = window.leftOutNanos / Math.max(1, window.recorded());
+        double unsampled = window.unsampledNanos / Math.max(1, window.recorded());
         ToDoubleFunction<Window.Calls> saved =
                 calls ->
-                        calls.recorded * (record + leftOut)
+                        calls.recorded * (record + unsampled)
                                 + calls.aggregated * costs.aggregateNanos;
         List<Window.Calls> candidates = new ArrayList<>(window.calls);
         candidates.removeIf(calls -> !calls.movable || isOff.test(calls.operation));

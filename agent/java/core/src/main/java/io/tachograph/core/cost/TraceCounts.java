@@ -11,77 +11,70 @@ import io.tachograph.bootstrap.TraceGate;
 public final class TraceCounts {
     private final Buffers buffers;
     private long[] kept = new long[0];
-    private long[] leftOut = new long[0];
+    private long[] unsampled = new long[0];
     private long[] followsKept = new long[0];
-    private long[] followsLeftOut = new long[0];
-    private long callsLeftOut;
+    private long[] followsUnsampled = new long[0];
+    private long callsUnsampled;
 
     public TraceCounts(Buffers buffers) {
         this.buffers = buffers;
     }
 
-    /** Computes the sums again. Must always be called by the same thread. */
+    /** Must always be called by the same thread. */
     public void read() {
         int entries = buffers.traces().entries().length;
         kept = new long[entries];
-        leftOut = new long[entries];
+        unsampled = new long[entries];
         followsKept = new long[entries];
-        followsLeftOut = new long[entries];
-        callsLeftOut = 0;
+        followsUnsampled = new long[entries];
+        callsUnsampled = 0;
         buffers.forEach(this::add);
     }
 
     private void add(ThreadBuffer buffer) {
         TraceGate gate = buffer.gate();
-        callsLeftOut += gate.callsLeftOut();
+        callsUnsampled += gate.callsUnsampled();
         for (int at = 0; at < kept.length; at++) {
             kept[at] += gate.kept(at);
-            leftOut[at] += gate.leftOut(at);
+            unsampled[at] += gate.unsampled(at);
             followsKept[at] += gate.followsKept(at);
-            followsLeftOut[at] += gate.followsLeftOut(at);
+            followsUnsampled[at] += gate.followsUnsampled(at);
         }
     }
 
-    /** Number of entry operations. */
     public int size() {
         return kept.length;
     }
 
-    /**
-     * Number of recorded traces of an entry operation. The decision was made here or in another
-     * process.
-     */
+    /** All recorded traces, whether they began in this process or in another process. */
     public long allKept(int index) {
         return kept[index] + followsKept[index];
     }
 
-    /**
-     * Number of unrecorded traces of an entry operation. The decision was made here or in another
-     * process.
-     */
-    public long allLeftOut(int index) {
-        return leftOut[index] + followsLeftOut[index];
+    /** All unrecorded traces, whether they began in this process or in another process. */
+    public long allUnsampled(int index) {
+        return unsampled[index] + followsUnsampled[index];
     }
 
-    /** Number of traces of an entry operation about which this process has decided. */
+    /** All traces that began in this process. */
     long begun(int index) {
-        return kept[index] + leftOut[index];
+        return kept[index] + unsampled[index];
     }
 
     long kept() {
         return sum(kept);
     }
 
-    long leftOut() {
-        return sum(leftOut);
+    long unsampled() {
+        return sum(unsampled);
     }
 
     long followsKept() {
         return sum(followsKept);
     }
 
-    public long callsLeftOut() {
-        return callsLeftOut;
+    public long callsUnsampled() {
+        return callsUnsampled;
     }
 
     private static long sum(long[] counts) {

@@ -10,14 +10,13 @@ import java.util.Arrays;
 
 /**
  * Limits the rate of recorded traces to {@code traces_max}. Every second it reads how many traces
- * began, and gives each operation with which traces begin its share for the next second. It is a
- * daemon thread. If this thread gets no processor time, it gives no new shares, so the limit still
- * holds.
+ * began with each operation, and sets the share of each operation for the next second. If this
+ * thread gets no processor time, it gives no new shares, so the limit still holds.
  *
- * <p>Traces that another process has decided to record count against the limit first, and the rest
- * of the limit is shared. At least a tenth of the limit, and at least one trace per second, is
- * always shared, even if the total is then above the limit. Otherwise, traces of other processes
- * could exclude all traces that begin here.
+ * <p>Traces that another process has decided to record count against the limit first. The rest of
+ * the limit is divided among the operations with which traces begin here. They always get a tenth
+ * of the limit or one trace per second, whichever is more, even if the total is then above the
+ * limit. Otherwise, traces of other processes could exclude all traces that begin here.
  *
  * <p>Before: {@link TraceCounts}. After: {@link Traces}, and {@link Moves}, which reports.
  */
@@ -26,8 +25,8 @@ public final class TraceKeeper implements Runnable {
     private static final double NANOS = 1e9;
 
     /**
-     * Factor between the observed rate and the share that an operation asks for. Operations with
-     * few traces may grow by this factor without unrecorded traces.
+     * Factor between the observed rate and the wanted share, so that operations with few traces may
+     * grow by this factor without unrecorded traces.
      */
     private static final double HEADROOM = 1.25;
 
@@ -46,9 +45,9 @@ public final class TraceKeeper implements Runnable {
 
     private long[] begunBefore = new long[0];
     private double[] fractions = new double[0];
-    private long leftOutBefore;
+    private long unsampledBefore;
     private long followsBefore;
-    private boolean leftOutLast;
+    private boolean unsampledLast;
     private int quiet;
 
     /** Traces per second. */
@@ -79,11 +78,11 @@ public final class TraceKeeper implements Runnable {
                 step((now - before) / NANOS);
                 before = now;
             } catch (InterruptedException e) {
-                log.detail("the thread for sampling shares was interrupted and ends");
+                log.detail("the thread that sets sampling shares was interrupted and ends");
                 return;
             } catch (Throwable e) {
-                // Out of memory or an internal error: no new shares are given, so no further traces
-                // are recorded when the current shares are used up.
+                // Out of memory or an internal error. No new shares are given, so no traces are
+                // recorded after the current shares are used up.
                 log.sayOnce("traces " + e.getClass(), "updating sampling shares failed: " + e);
             }
         }
@@ -105,7 +104,7 @@ public final class TraceKeeper implements Runnable {
         for (int at = 0; at < size; at++) {
             rates[at] = (counts.begun(at) - begunBefore[at]) / seconds;
             begunBefore[at] = counts.begun(at);
-            // An operation without traces that still has its permit needs no other permit.
+            // An operation that began no trace and still has a permit needs no other permit.
             boolean isSatisfied = rates[at] == 0 && entries[at].permits() > 0;
             wanted[at] = isSatisfied ? 0 : Math.max(1, HEADROOM * rates[at]);
         }
@@ -126,8 +125,8 @@ public final class TraceKeeper implements Runnable {
     private void give(TraceEntry entry, int at, double share, double rate) {
         int before = entry.permits();
         double credit = Math.max(0, before) + fractions[at] + share;
-        // An unused share is not carried over. The exception is a share below one trace per second,
-        // which adds up to one trace.
+        // An unused share is not carried over, except that shares below one trace per second add up
+        // to one trace.
         credit = Math.min(credit, Math.max(1, share));
         int permits = (int) credit;
         fractions[at] = credit - permits;
@@ -135,27 +134,28 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * Returns the mean number of traces that the probability lets pass. The number is Poisson
-     * distributed. The mean is about two standard deviations above the share, so that fewer traces
-     * than the share rarely pass. The permits limit the recorded traces to the share.
+     * Returns the mean number of traces that the probability admits; their number is Poisson
+     * distributed. The mean is about two standard deviations above the share, so that rarely too
+     * few traces are admitted. The permits limit the recorded traces to the share.
      */
     private static double candidates(double share) {
         return share + 2 * Math.sqrt(share) + 1;
     }
 
     /**
-     * Reports unrecorded traces only after two consecutive intervals, so that a burst is not
-     * reported, and their end only after {@link #QUIET_MIN} intervals without them.
+     * Reports unrecorded traces after two consecutive intervals with such traces, so that a burst
+     * is not reported. Reports that all traces are recorded again after {@link #QUIET_MIN}
+     * intervals without unrecorded traces.
      */
     private void tell(double rate) {
-        boolean leavesOut = counts.leftOut() > leftOutBefore;
-        leftOutBefore = counts.leftOut();
-        if (leavesOut && leftOutLast) {
+        boolean isSampling = counts.unsampled() > unsampledBefore;
+        unsampledBefore = counts.unsampled();
+        if (isSampling && unsampledLast) {
             String over = Limits.perSecond(rate) + " over " + Limits.perSecond(limit);
-            moves.leaveTracesOut("rate " + over);
+            moves.excludeTraces("rate " + over);
         }
-        quiet = leavesOut ? 0 : quiet + 1;
-        leftOutLast = leavesOut;
+        quiet = isSampling ? 0 : quiet + 1;
+        unsampledLast = isSampling;
         if (quiet == QUIET_MIN) {
             moves.keepTraces();
         }

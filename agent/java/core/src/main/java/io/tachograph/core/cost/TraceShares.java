@@ -5,8 +5,7 @@ import java.util.Arrays;
 /**
  * Divides the traces per second among the entry operations by max-min fairness (Bertsekas and
  * Gallager, Data Networks, 1992, sec. 6.5.2). An operation that needs less than an equal part gets
- * all it needs. The remainder is divided among the others in the same way, so a hot operation never
- * takes from a rare one.
+ * all it needs. The remainder is divided among the other operations in the same way.
  */
 final class TraceShares {
     private TraceShares() {}

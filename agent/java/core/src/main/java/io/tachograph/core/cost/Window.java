@@ -22,8 +22,8 @@ public final class Window {
         final long aggregated;
 
         /**
-         * True for one method. Other operations, such as {@code (other)}, cannot be aggregated or
-         * switched off.
+         * True if the operation is a single method. Other operations, such as {@code (other)},
+         * cannot be aggregated or switched off.
          */
         final boolean movable;
 
@@ -35,11 +35,10 @@ public final class Window {
         }
     }
 
-    /** Cost of all calls. */
     private double callNanos;
 
     /** Cost of the calls in unrecorded traces. */
-    double leftOutNanos;
+    double unsampledNanos;
 
     public Window(long elapsedNanos, long processNanos, long senderNanos) {
         this.elapsedNanos = elapsedNanos;
@@ -52,7 +51,7 @@ public final class Window {
      *
      * @param recorded number of recorded calls
      * @param aggregated number of counted calls
-     * @param movable true for one method; false for {@code (other)} and for other kinds
+     * @param movable true if the operation is a single method
      * @return their cost, ns
      */
     public double add(int operation, long recorded, long aggregated, boolean movable, Costs costs) {
@@ -65,12 +64,11 @@ public final class Window {
     /**
      * Adds the calls in unrecorded traces.
      *
-     * @param calls number of calls
      * @return their cost, ns
      */
-    public double addLeftOut(long calls, Costs costs) {
-        double nanos = calls * costs.leftOutNanos;
-        leftOutNanos += nanos;
+    public double addUnsampled(long calls, Costs costs) {
+        double nanos = calls * costs.unsampledNanos;
+        unsampledNanos += nanos;
         callNanos += nanos;
         return nanos;
     }

@@ -1,6 +1,6 @@
 /**
- * The cost of the agent's probes. It is measured on this machine, multiplied by the number of
- * calls, and compared with the limits in the settings. A limit on the number of recorded traces is
- * enforced here too.
+ * Measures the cost of the agent's probes on this machine, multiplies it by the number of calls,
+ * and compares the result with the limits in the settings. Also limits the number of recorded
+ * traces.
  */
 package io.tachograph.core.cost;

@@ -2,7 +2,7 @@ package io.tachograph.core.instrument;
 
 import io.tachograph.api.Record;
 
-/** Actions of the agent itself. They are written as declared records. */
+/** Actions of the agent, written as declared records. */
 @Record("tacho_agent")
 interface AgentEvents {
     /**

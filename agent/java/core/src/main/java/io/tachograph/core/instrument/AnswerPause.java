@@ -3,8 +3,8 @@ package io.tachograph.core.instrument;
 /**
  * The pause between two answers to PROBES ({@code docs/format/wire.md}). If there is news, such as
  * a loaded class that a rule matches or a moved operation, the pause begins at 0.2 s and doubles
- * with each answer up to 5 s. After 5 s without an answer it begins at 0.2 s again. Without news,
- * the pause is 5 s; changes of counts, such as by unloaded classes, are answered then.
+ * with each answer up to 5 s. After 5 s without an answer, the pause begins at 0.2 s again. Without
+ * news, the pause is 5 s.
  *
  * <p>Times are values of {@code System.nanoTime()}.
  */
@@ -16,7 +16,7 @@ final class AnswerPause {
     private long answeredAt;
     private long newsNanos = NEWS_NANOS;
 
-    /** Resets the pause after a new PROBES, which is answered at once. */
+    /** Called after a new PROBES, which is answered at once. */
     void restart() {
         hasAnswered = false;
     }

@@ -59,7 +59,6 @@ final class ConstructorVisitor extends MethodVisitor {
         this.sort = sort;
     }
 
-    /** Creates a visitor for each selected constructor. */
     static final class Wrapper
             implements AsmVisitorWrapper.ForDeclaredMethods.MethodVisitorWrapper {
         private final String sort;
@@ -239,8 +238,8 @@ final class ConstructorVisitor extends MethodVisitor {
     }
 
     /**
-     * Called before each instruction. The state also changes at labels and frames, but a range
-     * begins only at an instruction, because the class file format forbids empty ranges.
+     * Called before each instruction. A range begins only at an instruction, not at a label or
+     * frame, because the class file format forbids empty ranges.
      */
     private void reach() {
         self.reach();
@@ -257,8 +256,8 @@ final class ConstructorVisitor extends MethodVisitor {
     }
 
     /**
-     * The next instruction does not follow this one at run time, so the state of {@code this} may
-     * differ there.
+     * Called after an instruction that never continues with the next instruction. At the next
+     * instruction, {@code this} may have another state.
      */
     private void leave() {
         self.leave();

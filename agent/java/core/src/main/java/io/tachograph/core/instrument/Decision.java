@@ -69,8 +69,8 @@ final class Decision {
     }
 
     /**
-     * True for a generated record writer. A record belongs to the call that wrote it, not to a call
-     * of the writer.
+     * True for a generated record writer. Its methods are not instrumented, because a record must
+     * belong to the call of the program that writes the record.
      */
     private static boolean writesRecords(TypeDescription type) {
         for (AnnotationDescription annotation : type.getDeclaredAnnotations()) {
@@ -83,7 +83,7 @@ final class Decision {
 
     /**
      * False for methods without byte code, for static initialisers, and for methods that the
-     * compiler generates (bridges, bodies of lambdas, accessors). The generated ones are part of a
+     * compiler generates (bridges, bodies of lambdas, accessors). Generated methods are part of a
      * method in the source, not separate calls.
      */
     private static boolean isWatchable(MethodDescription method) {
@@ -126,7 +126,6 @@ final class Decision {
         return method.getInternalName() + method.getDescriptor();
     }
 
-    /** State of a method of the decided class. */
     State of(MethodDescription method) {
         return states.getOrDefault(key(method), State.OFF);
     }
@@ -135,10 +134,7 @@ final class Decision {
         return watched.length == 0;
     }
 
-    /**
-     * True if no rule can match methods of the class, and none of them is instrumented. Such a
-     * decision is not stored.
-     */
+    /** True if {@link WatchedClasses} need not store the decision. */
     boolean concernsNobody() {
         return rules.length == 0 && watched.length == 0;
     }
@@ -163,7 +159,7 @@ final class Decision {
         return off;
     }
 
-    /** A copy without the names of the methods. This copy is stored for each class. */
+    /** A copy without the names of the methods, to store for each class. */
     Decision kept() {
         Decision kept = new Decision(epoch, rules, decides, fits);
         kept.watched = watched;
@@ -172,9 +168,9 @@ final class Decision {
     }
 
     /**
-     * This decision for a class whose byte code still follows the decision {@code before}, because
-     * it cannot be changed: the counts of the rules are those of this decision, the instrumented
-     * methods those of {@code before}; none if {@code before} is null.
+     * Combines two decisions for a class whose byte code cannot be changed and still follows {@code
+     * before}. The result has the rules' counts of this decision, and the instrumented methods of
+     * {@code before}, or none if {@code before} is null.
      */
     Decision on(Decision before) {
         Decision kept = kept();

@@ -8,23 +8,22 @@ import net.bytebuddy.jar.asm.MethodVisitor;
 import net.bytebuddy.jar.asm.Opcodes;
 
 /**
- * The byte code in inlined advice that handles an exception of the advice. The exception is on the
- * operand stack:
+ * The byte code that handles an exception of inlined advice. The exception is on the operand stack:
  *
  * <pre>{@code
  * AdviceFaults.LATEST[place] = thrown;
  * AdviceFaults.COUNTS[place]++;
  * }</pre>
  *
- * The code has no call, because the call stack may be exhausted, and no jump, so it needs no stack
- * map frame.
+ * The code has no call, because the call stack may be exhausted. It has no jump, so it needs no
+ * stack map frame.
  */
 final class FaultHandler extends StackManipulation.AbstractBase {
     private static final String FAULTS = AdviceFaults.class.getName().replace('.', '/');
 
     /**
-     * Maximum size of the operand stack in addition to the exception. The stack has at most 6
-     * words: an array, an index and two longs. By then the word of the exception is free again.
+     * Maximum size of the operand stack in addition to the exception. The stack has at most 6 words
+     * (an array, an index and two longs), after the word of the exception is free again.
      */
     private static final int STACK = 5;
 

@@ -24,17 +24,14 @@ final class Initialised {
     private int made;
 
     /**
-     * True if the previous instruction does not continue with the next one. The state then comes
-     * from the label or frame of the next instruction.
+     * True if the previous instruction never continues with the next instruction. The state at the
+     * next instruction then comes from its label or frame.
      */
     private boolean isApart;
 
     private final Map<Label, Boolean> known = new HashMap<>();
 
-    /**
-     * The handlers of each {@code catch} whose range has not begun yet, by the first label of the
-     * range.
-     */
+    /** The handlers whose ranges have not begun yet, by the first label of the range. */
     private final Map<Label, List<Label>> handlers = new HashMap<>();
 
     boolean is() {
@@ -64,7 +61,6 @@ final class Initialised {
         known.putIfAbsent(label, is);
     }
 
-    /** Called before each instruction. */
     void reach() {
         isApart = false;
     }

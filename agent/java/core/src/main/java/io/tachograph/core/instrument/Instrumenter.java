@@ -28,8 +28,8 @@ import java.util.stream.Collectors;
 public final class Instrumenter {
     /**
      * Property that keeps Byte Buddy from using the JDK's Unsafe. JDK 24 and later print a warning
-     * about Unsafe into the output of the program. The property is read once, when Byte Buddy's
-     * classes are initialised. Afterwards it gets its earlier value again, or is removed.
+     * about Unsafe into the output of the program. Byte Buddy reads the property once, when its
+     * classes are initialised.
      */
     private static final String SAFE = "net.bytebuddy.safe";
 
@@ -70,12 +70,10 @@ public final class Instrumenter {
         }
     }
 
-    /** The counts of classes that could not be instrumented. */
     public Unwatched unwatched() {
         return unwatched;
     }
 
-    /** Creates the switchboard, which switches methods at run time. */
     public Switchboard switchboard(ProbeMailbox mailbox) {
         Switchboard.Patterns patterns =
                 new Switchboard.Patterns(
@@ -163,7 +161,7 @@ public final class Instrumenter {
 
     /**
      * For a loaded class that a rule may match, the description comes from the class file.
-     * Reflection would load the types of all its methods, or fail if such a type is missing.
+     * Reflection would load all parameter and return types, or fail if one of them is missing.
      */
     private static final class Description implements AgentBuilder.DescriptionStrategy {
         private final Selection selection;
@@ -192,7 +190,7 @@ public final class Instrumenter {
         }
     }
 
-    /** Logs which classes are changed, and which cannot be changed and therefore stay unchanged. */
+    /** Logs which classes are changed, and which cannot be changed. */
     private static final class FaultListener extends AgentBuilder.Listener.Adapter {
         private final AgentLog log;
         private final WatchedClasses watched;

@@ -28,7 +28,8 @@ public final class MethodProbe implements Probe {
         if (selection.isEmpty()) {
             setup.log()
                     .say(
-                            "no methods are recorded: include is empty (for all of a package: "
+                            "no methods are recorded: include is empty (for all methods of a"
+                                    + " package: "
                                     + Setting.INCLUDE.variable()
                                     + "='com.shop..*', or while the program runs: tacho probes on"
                                     + " 'com.shop..*')");
@@ -47,7 +48,7 @@ public final class MethodProbe implements Probe {
 
     /**
      * Stores the decision for a class that a rule may match. Returns false if the class has no
-     * method to instrument. It then gets no advice of this probe, even if it had some before.
+     * method to instrument; the class then loses earlier advice of this probe.
      */
     private static boolean isWatched(
             Selection selection, WatchedClasses watched, TypeDescription type, ClassLoader loader) {
@@ -82,8 +83,7 @@ public final class MethodProbe implements Probe {
                 ClassLoader loader,
                 JavaModule module,
                 ProtectionDomain domain) {
-            // The decision is made again here, because the rules may have changed since the class
-            // was matched.
+            // The rules may have changed since the class was matched.
             Decision decision = selection.decide(type);
             watched.put(loader, type.getName(), decision);
             var constructors =
@@ -107,8 +107,7 @@ public final class MethodProbe implements Probe {
 
     /**
      * The code that is inlined into every recorded method; for constructors see {@link
-     * ConstructorVisitor}. A local variable holds the buffer from enter to exit. This is the first
-     * step of a recorded call; after: {@link ThreadBuffer}.
+     * ConstructorVisitor}. First step of a recorded call; after: {@link ThreadBuffer}.
      */
     static final class MethodAdvice {
         private MethodAdvice() {}

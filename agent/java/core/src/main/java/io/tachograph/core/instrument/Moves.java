@@ -13,10 +13,10 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * Operations that the agent itself has aggregated because they are called too often, or has
  * switched off because they cost too much. Such a move holds until a newer rule of the server
- * decides the method. A user's rule therefore overrides a move, until the limit is exceeded again.
+ * decides the method. The rule then holds until the agent moves the method again.
  *
  * <p>Before: {@code Limits} and {@code TraceKeeper} of {@code io.tachograph.core.cost}, which
- * decide. After: {@link Decision}, {@link Switchboard}, which retransforms.
+ * decide. After: {@link Decision}, and {@link Switchboard}, which retransforms.
  */
 public final class Moves {
     /** Name of the move that reports an exceeded budget when no method is left to switch off. */
@@ -34,7 +34,6 @@ public final class Moves {
     private volatile Runnable follow = () -> {};
     private volatile Runnable tell = () -> {};
 
-    /** A moved operation. */
     static final class Move {
         final String operation;
         final State state;
@@ -72,20 +71,12 @@ public final class Moves {
         this.tell = tell;
     }
 
-    /**
-     * Aggregates the calls of the operation from now on.
-     *
-     * @param operation id from {@link Operations}
-     */
+    /** @param operation id from {@link Operations} */
     public void aggregate(int operation, String reason) {
         move(operation, State.AGGREGATE, "aggregated from now on: ", reason);
     }
 
-    /**
-     * Switches the method off from now on, so that it has no advice.
-     *
-     * @param operation id from {@link Operations}
-     */
+    /** @param operation id from {@link Operations} */
     public void switchOff(int operation, String reason) {
         move(operation, State.OFF, "switched off from now on: ", reason);
     }
@@ -104,13 +95,11 @@ public final class Moves {
         add(ALL_OPERATION, new Move(ALL, State.RECORD, reason), line, tell);
     }
 
-    /** Reports that some traces are not recorded from now on. */
-    public void leaveTracesOut(String reason) {
+    public void excludeTraces(String reason) {
         String line = "some traces are not recorded from now on: " + reason;
         add(TRACES_OPERATION, new Move(TRACES, State.RECORD, reason), line, tell);
     }
 
-    /** Reports that all traces are recorded again. */
     public void keepTraces() {
         if (moved.remove(TRACES_OPERATION) != null) {
             log.say("all traces are recorded again");
@@ -128,9 +117,7 @@ public final class Moves {
         }
     }
 
-    /**
-     * Reports that the budget is no longer exceeded. Has an effect only after {@link #exhausted}.
-     */
+    /** Withdraws the report of {@link #exhausted}, if there is one. */
     public void relieved() {
         if (moved.remove(ALL_OPERATION) != null) {
             tell.run();
@@ -162,12 +149,12 @@ public final class Moves {
         return move.state;
     }
 
-    /** Number of moved operations. */
+    /** Number of moved operations, without {@link #ALL} and {@link #TRACES}. */
     public int size() {
         return (int) moved.keySet().stream().filter(operation -> operation > 0).count();
     }
 
-    /** Returns all moves, the newest first. */
+    /** Newest first. */
     List<Move> all() {
         List<Move> sorted = new ArrayList<>(moved.values());
         sorted.sort(Comparator.comparingLong((Move move) -> move.at).reversed());

@@ -12,8 +12,8 @@ import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import net.bytebuddy.implementation.bytecode.constant.IntegerConstant;
 
 /**
- * Sets a parameter with {@link OperationId} to a constant in the byte code, so that no name is
- * looked up when a method of the program is called.
+ * Sets a parameter with {@link OperationId} to a constant in the byte code, so that a call of the
+ * method needs no look-up.
  */
 final class OperationConstant implements Advice.OffsetMapping {
     static final Advice.OffsetMapping.Factory<OperationId> FACTORY = new Factory();

@@ -26,8 +26,8 @@ final class OperationName {
     }
 
     /**
-     * Returns the name without the package. An inner class keeps the name of its outer class:
-     * {@code Map$Entry[]}.
+     * The name without the package. An inner class keeps the name of its outer class: {@code
+     * Map$Entry[]}.
      */
     private static String simple(TypeDescription type) {
         String name = type.getActualName();

@@ -20,16 +20,15 @@ import io.tachograph.core.log.Messages;
  * selects a method if the first part matches the class and the second part matches the method.
  */
 final class Pattern {
-    /** The pattern that matches all classes, as {@code ..*} does. */
+    /** Matches all classes, as {@code ..*} does. */
     private static final String EVERYTHING = "*";
 
     private final String text;
     private final boolean annotation;
 
-    /** The part before the last dot. Null, as is {@link #method}, if the pattern is not divided. */
+    /** The parts before and after the last dot. Both are null if the pattern is not divided. */
     private final Pattern owner;
 
-    /** The part after the last dot. */
     private final Pattern method;
 
     private Pattern(String text, boolean annotation, boolean divided) {
@@ -70,22 +69,20 @@ final class Pattern {
         return annotation;
     }
 
-    /** True if the whole pattern matches this name of a class or an annotation. */
+    /** @param name of a class or an annotation */
     boolean fits(String name) {
         return matches(text, name);
     }
 
-    /** True if the first part of the pattern matches the class and the second part the method. */
     boolean fits(String className, String methodName) {
         return owner != null && owner.fits(className) && method.fits(methodName);
     }
 
-    /** True if the first part of the pattern matches the class; the second may match methods. */
     boolean mayFitMethodsOf(String className) {
         return owner != null && owner.fits(className);
     }
 
-    /** True if the pattern matches methods of two unrelated classes, so presumably everything. */
+    /** True if the pattern matches a sample method in each of two unrelated classes. */
     boolean isEverything() {
         return !annotation && fitsAny("a.B", "c") && fitsAny("de.fg.hi.Jk$Lm", "<init>");
     }
@@ -95,11 +92,11 @@ final class Pattern {
     }
 
     /**
-     * True if the text of a pattern matches the name. This runs for most loaded classes, with any
-     * pattern that a user may write. Backtracking is therefore limited to the last star and the
-     * last {@code ..} before the current position. An earlier star needs no second try if a dot was
-     * matched after it: a star matches no dot, so every match of the star leads to the same dot and
-     * the same rest of the name. An earlier {@code ..} needs no second try either.
+     * Called for most loaded classes, with any pattern that a user may write. Backtracking is
+     * therefore limited to the last star and the last {@code ..} before the current position. An
+     * earlier star needs no second try if a dot was matched after it: a star matches no dot, so
+     * every match of the star leads to the same dot and the same rest of the name. An earlier
+     * {@code ..} needs no second try either.
      */
     private static boolean matches(String text, String name) {
         int at = 0;

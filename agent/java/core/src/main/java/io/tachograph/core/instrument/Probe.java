@@ -13,8 +13,8 @@ public interface Probe {
     String name();
 
     /**
-     * Full names of the JDK classes that the probe changes. Classes of this set that are already
-     * loaded are retransformed. No probe is called for a class of the JDK that is in no such set.
+     * Full names of the JDK classes that the probe changes. Classes that are already loaded are
+     * retransformed. If no probe names a JDK class, no probe is called for the class.
      */
     default Set<String> jdkTypes() {
         return Set.of();

@@ -18,7 +18,6 @@ public final class ProbeSetup {
     private final WatchedClasses watched;
     private final Advice.WithCustomMapping mapping;
 
-    /** Name of the probe that is being installed. */
     private String probe = "";
 
     ProbeSetup(Settings settings, AgentLog log, Selection selection, WatchedClasses watched) {
@@ -29,7 +28,7 @@ public final class ProbeSetup {
         this.mapping = Advice.withCustomMapping().bind(OperationConstant.FACTORY);
     }
 
-    /** Sets the name of the probe to which the following advice belongs. */
+    /** Sets the probe of all advice that is compiled from now on. */
     void of(String name) {
         probe = name;
     }
@@ -42,20 +41,18 @@ public final class ProbeSetup {
         return log;
     }
 
-    /** The user's selection of methods. */
     Selection selection() {
         return selection;
     }
 
-    /** The table of decisions by class. */
     WatchedClasses watched() {
         return watched;
     }
 
     /**
      * Puts advice into the matching methods. The advice is inlined, so it may refer only to {@code
-     * io.tachograph.bootstrap} and to classes that the instrumented class can see. It should set
-     * {@code suppress = Throwable.class}; suppressed exceptions are counted and logged ({@link
+     * io.tachograph.bootstrap} and to classes that the instrumented class can see. Advice should
+     * set {@code suppress = Throwable.class}; suppressed exceptions are counted and logged ({@link
      * AdviceFaults}). A parameter with {@link OperationId} is the id of the method's operation.
      */
     public AgentBuilder.Transformer advice(
@@ -64,7 +61,7 @@ public final class ProbeSetup {
         return (builder, type, loader, module, domain) -> builder.visit(compiled.on(methods));
     }
 
-    /** Returns only the advice, for a transformer with more steps. */
+    /** Returns the compiled advice, for a transformer with more steps than {@link #advice}. */
     public Advice compile(Class<?> advice) {
         int place = AdviceFaults.place(probe, advice.getSimpleName());
         return mapping.to(advice, ClassFileLocator.ForClassLoader.of(advice.getClassLoader()))

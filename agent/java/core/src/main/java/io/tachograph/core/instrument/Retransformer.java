@@ -89,8 +89,8 @@ final class Retransformer {
     }
 
     /**
-     * Decides from the class file if there is one, as at load time. Reflection on the class would
-     * load other classes.
+     * Decides from the class file if there is one. Reflection on the class would load other
+     * classes.
      */
     private Decision decide(Class<?> type, RuleList list, Map<ClassLoader, TypePool> pools) {
         try {
@@ -113,7 +113,7 @@ final class Retransformer {
     }
 
     /**
-     * @param types the classes, each with its last decision, which may be null
+     * @param types classes with their last decisions, which may be null
      * @return number of changed classes
      */
     private int retransform(Map<Class<?>, Decision> types) {
@@ -129,7 +129,6 @@ final class Retransformer {
                 if (types.size() == 1) {
                     giveUp(entry.getKey(), entry.getValue(), e);
                 } else {
-                    // The batch failed, so each class is retried alone.
                     Map<Class<?>, Decision> alone = new IdentityHashMap<>();
                     alone.put(entry.getKey(), entry.getValue());
                     changed += retransform(alone);
@@ -139,10 +138,7 @@ final class Retransformer {
         }
     }
 
-    /**
-     * True for lambdas and other hidden classes. They have no usable name and cannot be
-     * retransformed.
-     */
+    /** Hidden classes, such as lambdas, have no usable name and cannot be retransformed. */
     private static boolean isHidden(String name) {
         return name.indexOf('/') >= 0;
     }

@@ -38,14 +38,11 @@ final class Rule {
         this.fromServer = since != OWN;
     }
 
-    /** A rule from a setting of this process. */
     static Rule own(State state, String text) {
         return parse(state, text, OWN);
     }
 
     /**
-     * A rule from the server.
-     *
      * @param state as in PROBES; an unknown number makes the rule invalid
      * @param since time of arrival, {@code System.nanoTime()}
      */
@@ -65,7 +62,7 @@ final class Rule {
         }
     }
 
-    /** The setting from which a rule of this process comes. */
+    /** The setting that contains this rule. Must not be called for a rule of the server. */
     Setting setting() {
         switch (state) {
             case OFF:
@@ -81,12 +78,11 @@ final class Rule {
         return pattern == null;
     }
 
-    /** True if the pattern matches everything. */
     boolean isEverything() {
         return pattern != null && pattern.isEverything();
     }
 
-    /** True if the rule could match methods of this class. This runs for most loaded classes. */
+    /** True if the rule could match methods of this class. Called for most loaded classes. */
     boolean mayConcern(String className) {
         return pattern != null
                 && (pattern.isAnnotation()

@@ -15,8 +15,8 @@ final class RuleList {
     private final Rule[] rules;
 
     /**
-     * @param own rules from the settings; they come first
-     * @param fromServer rules from the server; they override the rules from the settings
+     * @param own rules from the settings
+     * @param fromServer rules from the server, which override the rules from the settings
      */
     RuleList(long epoch, List<Rule> own, List<Rule> fromServer, Moves moves) {
         this.epoch = epoch;
@@ -39,8 +39,8 @@ final class RuleList {
     }
 
     /**
-     * True if a rule could match methods of the class. This runs for most loaded classes, so it
-     * reads only the name.
+     * True if a rule could match methods of the class. Called for most loaded classes, so only the
+     * name is read.
      */
     boolean mayConcern(String className) {
         for (Rule rule : rules) {

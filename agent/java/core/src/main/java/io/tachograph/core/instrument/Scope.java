@@ -7,8 +7,8 @@ import java.util.List;
 /** Classes whose methods are never selected, even if a pattern matches them. */
 final class Scope {
     /**
-     * The classes of this agent outside its own class loader, of its library for declared records,
-     * and of the agent of OpenTelemetry. They are not part of the application.
+     * Classes of this agent outside its own class loader, of its library for declared records, and
+     * of the agent of OpenTelemetry.
      */
     private static final List<String> OWN =
             List.of(

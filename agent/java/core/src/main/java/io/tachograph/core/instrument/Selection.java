@@ -22,7 +22,7 @@ public final class Selection {
         this.moves = moves;
         add(State.RECORD, settings.list(Setting.INCLUDE), log);
         add(State.AGGREGATE, settings.list(Setting.AGGREGATE), log);
-        // last, so that it overrides the others
+        // last, so that exclude overrides include and aggregate
         add(State.OFF, settings.list(Setting.EXCLUDE), log);
         list = new RuleList(0, own, List.of(), moves);
     }
@@ -47,12 +47,12 @@ public final class Selection {
         return list;
     }
 
-    /** Number of rules in {@link #list} that come from the settings. */
+    /** Number of rules from the settings. In {@link #list}, they come first. */
     int ownCount() {
         return own.size();
     }
 
-    /** Replaces the rules of the server. Must always be called by the same thread. */
+    /** Must always be called by the same thread. */
     RuleList replace(List<Rule> fromServer) {
         list = new RuleList(list.epoch + 1, own, fromServer, moves);
         return list;

@@ -13,8 +13,8 @@ import java.util.List;
 /**
  * Switches methods at run time. It applies the rules of the server, retransforms the classes whose
  * decisions changed, and reports the result to the server. Open calls of a method continue in their
- * old byte code, so a change applies only to later calls. The switchboard has its own daemon
- * thread, because retransformation takes time and the sender must not wait for it.
+ * old byte code. The switchboard has its own daemon thread, because the sender must not wait for
+ * retransformation.
  *
  * <p>Before: {@link ProbeMailbox}. After: {@link Retransformer}, {@link MethodProbe}.
  */
@@ -51,9 +51,6 @@ public final class Switchboard implements Runnable {
     /** True if there is news to report to the server. */
     private volatile boolean news;
 
-    /**
-     * When the patterns in the settings are checked, and whether methods are instrumented at all.
-     */
     static final class Patterns {
         final long checkedAfterNanos;
         final boolean methodsProbed;
@@ -141,7 +138,7 @@ public final class Switchboard implements Runnable {
             retransformer.bringUpToDate();
         }
         if (moved) {
-            moved = false; // first, so that a move that arrives during the change is not missed
+            moved = false; // before applyMoves, during which the next move may arrive
             news = true;
             applyMoves();
         }
@@ -163,7 +160,7 @@ public final class Switchboard implements Runnable {
         rules = came;
         heard = true;
         pause.restart();
-        told = null; // every PROBES is answered, even if it changes nothing
+        told = null; // every PROBES is answered
         if (!changes || !patterns.methodsProbed) {
             serverRules = fresh;
             return;
@@ -173,7 +170,6 @@ public final class Switchboard implements Runnable {
         sayApplied(changed, (appliedAt - begin) / MILLI);
     }
 
-    /** Applies moves: the rules are the same, but the decisions differ. */
     private void applyMoves() {
         int changed = applyRules();
         log.detail(changed + " classes changed, because methods were aggregated or switched off");
@@ -185,16 +181,13 @@ public final class Switchboard implements Runnable {
     private int applyRules() {
         selection.replace(serverRules);
         appliedAt = System.nanoTime();
-        repeats = 0; // first, so that a failure is tried again
+        repeats = 0; // set first: the checks must follow even if retransformation fails
         int changed = retransformer.bringUpToDate();
         appliedAt = System.nanoTime();
         return changed;
     }
 
-    /**
-     * Parses the rules. A known rule keeps its time of arrival, so it does not override later
-     * moves.
-     */
+    /** A known rule keeps its time of arrival, so it does not override later moves. */
     private List<Rule> parse(ProbeRules came, long now) {
         List<Rule> parsed = new ArrayList<>();
         for (ProbeRules.Rule rule : came.rules()) {
@@ -255,7 +248,7 @@ public final class Switchboard implements Runnable {
             if (patterns.methodsProbed) {
                 report.rule(totals.decides[selection.ownCount() + at], serverRules.get(at).fault);
             } else {
-                report.rule(0, "the setting probes excludes methods");
+                report.rule(0, "the setting probes excludes the probe \"methods\"");
             }
         }
         for (Moves.Move move : moves.all()) {
@@ -269,7 +262,7 @@ public final class Switchboard implements Runnable {
         }
     }
 
-    // ---- patterns without matches or with too many ----
+    // ---- patterns that match nothing or everything ----
 
     /** Called by the shutdown hook of the agent, possibly before the patterns were checked. */
     public void end() {
@@ -277,7 +270,7 @@ public final class Switchboard implements Runnable {
     }
 
     /**
-     * Logs warnings about patterns of the settings that match no method or everything, once.
+     * Warns once about patterns of the settings that match no method or everything.
      *
      * @param isEnd true if the program ends; then only patterns of {@code include} and {@code
      *     aggregate} without a match are logged

@@ -20,12 +20,10 @@ public final class Unwatched {
         (why instanceof OddConstructor ? byConstructor : others).incrementAndGet();
     }
 
-    /** Number of classes that have a constructor which could not be analysed. */
     public long byConstructor() {
         return byConstructor.get();
     }
 
-    /** Number of classes that could not be instrumented for another reason. */
     public long others() {
         return others.get();
     }

@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Finds out whether a loader finds the agent's classes to which inlined code refers. Some loaders
+ * Tests whether a class loader finds the agent's classes to which inlined code refers. Some loaders
  * delegate only {@code java.*} to the bootstrap loader (OSGi by default). An instrumented method in
  * a class of such a loader would throw {@code NoClassDefFoundError} in the program.
  */
@@ -17,8 +17,8 @@ final class Visibility {
             Collections.synchronizedMap(new WeakHashMap<>());
 
     /**
-     * Set while this thread tests a loader. If the test loads a class whose loader is not yet
-     * tested, the class is not changed.
+     * Set while this thread tests a loader. The test may load classes. Such a class is not changed
+     * if its own loader is not tested yet.
      */
     private final ThreadLocal<Boolean> asking = new ThreadLocal<>();
 
@@ -37,8 +37,8 @@ final class Visibility {
     }
 
     /**
-     * Tests a loader. If several threads see a new loader at the same time, each of them tests it.
-     * No thread may assume a result that is not yet known.
+     * If several threads see a new loader at the same time, each of them tests it, because no
+     * thread may assume a result.
      */
     private boolean ask(ClassLoader loader) {
         asking.set(true);

@@ -8,9 +8,9 @@ import java.util.Set;
 import java.util.WeakHashMap;
 
 /**
- * The decisions for the loaded classes that rules may match. This table does not prevent class
- * loaders from being unloaded. Decisions are written when classes are loaded or rules change, and
- * read by the switchboard.
+ * The decisions for the loaded classes that rules may match. This table does not keep class loaders
+ * in memory. Decisions are written when classes are loaded or rules change; the switchboard reads
+ * them.
  */
 final class WatchedClasses {
     private static final Object BOOTSTRAP = new Object();
@@ -24,7 +24,6 @@ final class WatchedClasses {
         this.unwatched = unwatched;
     }
 
-    /** Sums over the decisions of one list of rules. */
     static final class Totals {
         long recorded;
         long aggregated;
@@ -48,8 +47,8 @@ final class WatchedClasses {
     }
 
     /**
-     * Sets the listener for changed sums. It is called on any thread that loads a class, and on the
-     * thread of the switchboard.
+     * Sets the listener, which runs each time that a decision is stored. It runs on a thread that
+     * loads a class, or on the thread of the switchboard.
      */
     void listen(Runnable toPut) {
         listener = toPut;
@@ -57,7 +56,8 @@ final class WatchedClasses {
 
     /**
      * Stores the decision that the byte code of the class follows, now or at the end of the running
-     * transformation. If no rule can match the class, removes the stored decision instead.
+     * transformation. If no rule may match the class and no method is instrumented, removes the
+     * stored decision instead.
      */
     void put(ClassLoader loader, String name, Decision decision) {
         boolean concerns = !decision.concernsNobody();
@@ -75,15 +75,15 @@ final class WatchedClasses {
         }
     }
 
-    /** Returns null if no decision was made for the class, or if no rule could match it then. */
+    /** Null if no decision is stored. */
     synchronized Decision get(ClassLoader loader, String name) {
         return decisions.getOrDefault(key(loader), Collections.emptyMap()).get(name);
     }
 
     /**
-     * Counts a class that cannot be changed. It is not tried again.
+     * Counts a class that cannot be changed. The agent does not try to change it again.
      *
-     * @param asItIs the decision that its byte code follows; may be null
+     * @param asItIs decision that the byte code of the class follows; may be null
      */
     synchronized void giveUp(ClassLoader loader, String name, Decision asItIs, Object why) {
         if (unchangeable.computeIfAbsent(key(loader), missing -> new HashSet<>()).add(name)) {
@@ -99,10 +99,7 @@ final class WatchedClasses {
         return unchangeable.getOrDefault(key(loader), Collections.emptySet()).contains(name);
     }
 
-    /**
-     * Returns the sums over the decisions of this list. Decisions of older lists are excluded,
-     * because their counts belong to other rules.
-     */
+    /** Decisions of older lists are excluded, because their counts belong to other rules. */
     synchronized Totals totals(RuleList list) {
         Totals totals = new Totals(list.size());
         for (Map<String, Decision> ofLoader : decisions.values()) {

@@ -13,8 +13,7 @@ import java.util.Map;
 
 /**
  * Writes single lines to standard error or to a file. {@link #sayOnce} limits repeated lines, so
- * that a recurring error cannot fill a disk. Only the start of the agent, its own threads and
- * threads that load classes write to this log.
+ * that a recurring error cannot fill a disk.
  */
 public final class AgentLog {
     private static final long REPEAT_NANOS = 60_000_000_000L;
@@ -29,21 +28,18 @@ public final class AgentLog {
         this.chatty = chatty;
     }
 
-    /**
-     * @param chatty true to write the lines of {@link #detail} too
-     */
+    /** @param chatty true to write the lines of {@link #detail} */
     public static AgentLog to(PrintStream out, boolean chatty) {
         return new AgentLog(out, chatty);
     }
 
-    /** Opens a log that appends to a file. */
     public static AgentLog toFile(Path file, boolean chatty) throws IOException {
         var stream =
                 Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         return new AgentLog(new PrintStream(stream, true, StandardCharsets.UTF_8), chatty);
     }
 
-    /** Logs an event for the user, such as an error or its end. */
+    /** Logs an event for the user, such as a lost connection or a reconnection. */
     public void say(String line) {
         write(line);
     }
@@ -62,10 +58,7 @@ public final class AgentLog {
         write(line);
     }
 
-    /**
-     * True if {@link #sayOnce} would write a line now. Callers use this for lines that are costly
-     * to build.
-     */
+    /** True if {@link #sayOnce} would write a line now; for lines that are costly to build. */
     public boolean wouldSay(String subject) {
         synchronized (saidAt) {
             Long before = saidAt.get(subject);

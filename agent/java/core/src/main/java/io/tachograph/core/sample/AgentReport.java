@@ -12,9 +12,9 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * Samples that the sender takes on its own thread: the overhead, internal errors, and counts of
- * aggregated operations and unrecorded traces. The sender takes them because these counts must not
- * be lost at the end of the program.
+ * Samples that the sender takes on its own thread, so that they are not lost at the end of the
+ * program: the overhead, internal errors, and counts of aggregated operations and unrecorded
+ * traces.
  */
 public final class AgentReport implements Consumer<SampleBatch> {
     private final OperationSampler operations;

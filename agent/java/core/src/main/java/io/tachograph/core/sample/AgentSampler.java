@@ -6,9 +6,9 @@ import io.tachograph.core.wire.SampleBatch;
 import io.tachograph.core.wire.Series;
 
 /**
- * Counts of the agent itself: records sent and dropped, bytes, connections. Two threads call it:
- * the thread of the samplers, and the sender before the program ends. It therefore has no state
- * that changes.
+ * Counts of the agent itself: records sent and dropped, bytes, connections. It has no state that
+ * changes, because two threads call it: the thread of the samplers, and the sender before the
+ * program ends.
  */
 final class AgentSampler implements Sampler {
     private final Totals totals;

@@ -73,7 +73,7 @@ final class JvmSampler implements Sampler {
         startTime = series.of("process_start_time_seconds");
     }
 
-    /** The values of heap or non-heap memory. */
+    /** Heap or non-heap memory. */
     private static final class Area {
         private final Series used;
         private final Series committed;

@@ -41,7 +41,6 @@ final class OperationSampler implements Sampler {
     private final Series otherCalls;
     private int interval;
 
-    /** One operation and its caller. */
     private static final class Pair {
         final int operation;
         final int caller;
@@ -115,7 +114,7 @@ final class OperationSampler implements Sampler {
         }
     }
 
-    /** True if an unchanged value that was last sent at {@code toldAt} must be sent again. */
+    /** True if an unchanged value must be sent again. */
     static boolean isOld(long toldAt, long now) {
         return now - toldAt > UNCHANGED_NANOS;
     }

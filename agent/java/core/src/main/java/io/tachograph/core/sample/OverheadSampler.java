@@ -25,10 +25,7 @@ import java.util.PriorityQueue;
  * </pre>
  */
 final class OverheadSampler implements Sampler {
-    /**
-     * Limit on the operations that get their own series in one window. These are the costliest
-     * ones.
-     */
+    /** After each window, at most this number of the costliest operations get their own series. */
     private static final int TOP = 20;
 
     private static final int OWN_MAX = 64;
@@ -49,10 +46,10 @@ final class OverheadSampler implements Sampler {
     private final Series moved;
     private final Series recordCost;
     private final Series aggregateCost;
-    private final Series leaveOutCost;
+    private final Series unsampledCost;
     private final Map<Integer, Cost> own = new LinkedHashMap<>();
     private final Cost rest;
-    private final Cost leftOut;
+    private final Cost unsampled;
     private final Cost senderCost;
 
     private long[] recordedBefore = new long[0];
@@ -61,7 +58,7 @@ final class OverheadSampler implements Sampler {
     private long processBefore;
     private long senderBefore;
 
-    /** Cost of one operation, or of several together, since their series exists. */
+    /** Cost of one or several operations, since the start of their series. */
     private static final class Cost {
         final Series series;
         double seconds;
@@ -101,9 +98,9 @@ final class OverheadSampler implements Sampler {
         this.moved = maker.of("tacho_agent_moved_operations");
         this.recordCost = maker.of("tacho_agent_call_seconds", "mode", "record");
         this.aggregateCost = maker.of("tacho_agent_call_seconds", "mode", "aggregate");
-        this.leaveOutCost = maker.of("tacho_agent_call_seconds", "mode", "left_out");
+        this.unsampledCost = maker.of("tacho_agent_call_seconds", "mode", "unsampled");
         this.rest = cost("(rest)");
-        this.leftOut = cost("(left out)");
+        this.unsampled = cost("(unsampled)");
         this.senderCost = cost("(sender)");
     }
 
@@ -123,8 +120,7 @@ final class OverheadSampler implements Sampler {
         long process = processNanos();
         long busy = sender.busyNanos();
         if (before == 0) {
-            // The first reading is made here and not in the constructor, because that would delay
-            // the start of the program.
+            // A reading in the constructor would delay the start of the program.
             before = now;
             processBefore = process;
             senderBefore = busy;
@@ -136,7 +132,7 @@ final class OverheadSampler implements Sampler {
         rest.seconds += spend(window, costs, costliest) / NANOS;
         promote(costliest);
         if (traces != null) {
-            leftOut.seconds += window.addLeftOut(traces.callsLeftOut(), costs) / NANOS;
+            unsampled.seconds += window.addUnsampled(traces.callsUnsampled(), costs) / NANOS;
         }
         senderCost.seconds += window.senderNanos / NANOS;
         before = now;
@@ -149,8 +145,6 @@ final class OverheadSampler implements Sampler {
     }
 
     /**
-     * Adds the calls since the previous reading to the window.
-     *
      * @param costliest gets the costliest operations without their own series, at most {@link #TOP}
      * @return cost of all operations without their own series, ns
      */
@@ -194,8 +188,7 @@ final class OverheadSampler implements Sampler {
     }
 
     /**
-     * Gives the costliest operations their own series. Their cost until now stays in the common
-     * series.
+     * Gives the costliest operations their own series. The common series keeps their earlier cost.
      */
     private void promote(PriorityQueue<Spent> costliest) {
         Spent[] sorted = costliest.toArray(new Spent[0]);
@@ -230,7 +223,8 @@ final class OverheadSampler implements Sampler {
         into.add(recordCost, costs.recordNanos / NANOS);
         into.add(aggregateCost, costs.aggregateNanos / NANOS);
         if (traces != null) {
-            into.add(leaveOutCost, costs.leftOutNanos / NANOS).add(leftOut.series, leftOut.seconds);
+            into.add(unsampledCost, costs.unsampledNanos / NANOS)
+                    .add(unsampled.series, unsampled.seconds);
         }
         into.add(rest.series, rest.seconds).add(senderCost.series, senderCost.seconds);
         own.values().forEach(cost -> into.add(cost.series, cost.seconds));

@@ -7,9 +7,6 @@ import io.tachograph.core.wire.SampleBatch;
  * in {@link SamplerThread} or, if its last values must not be lost, in {@link AgentReport}.
  */
 interface Sampler {
-    /**
-     * Adds the samples of this sampler. Runs on a thread of the agent and may take a few
-     * milliseconds.
-     */
+    /** Runs on a thread of the agent and may take a few milliseconds. */
     void sample(SampleBatch into);
 }

@@ -18,7 +18,7 @@ public final class SamplerThread implements Runnable {
     private static final long INTERVAL_NANOS_MIN = 100_000_000;
 
     /**
-     * Delay before the first samples, unless the interval is shorter. Loading the MXBeans costs
+     * Delay before the first samples, unless the interval is shorter. Loading the MXBeans takes
      * about 50 ms of processor time, which the program needs in its first second.
      */
     private static final long FIRST_NANOS = 1_000_000_000;
@@ -68,7 +68,7 @@ public final class SamplerThread implements Runnable {
         }
     }
 
-    /** The counts of the agent are also sampled if the samples of the JVM cannot be taken. */
+    /** The counts of the agent are sampled even if the JVM cannot be sampled. */
     List<Sampler> samplers(Supplier<Sampler> jvm) {
         try {
             return List.of(jvm.get(), own);

@@ -21,23 +21,22 @@ final class TraceSampler implements Sampler {
     private final double perSecondMax;
     private final TraceCounts counts;
     private final List<Told> entries = new ArrayList<>();
-    private final Series callsLeftOut;
+    private final Series callsUnsampled;
     private final Series ratio;
     private final Series limit;
     private long keptBefore;
-    private long leftOutBefore;
+    private long unsampledBefore;
     private long callsBefore;
 
-    /** The state of one operation with which traces begin. */
     private static final class Told {
         final Series kept;
-        final Series leftOut;
+        final Series unsampled;
         long traces = -1;
         long at;
 
         Told(SeriesMaker maker, String operation) {
             kept = maker.of("tacho_agent_traces_kept_total", "operation", operation);
-            leftOut = maker.of("tacho_agent_traces_left_out_total", "operation", operation);
+            unsampled = maker.of("tacho_agent_traces_unsampled_total", "operation", operation);
         }
     }
 
@@ -46,7 +45,7 @@ final class TraceSampler implements Sampler {
         this.buffers = buffers;
         this.perSecondMax = buffers.traces().perSecondMax();
         this.counts = new TraceCounts(buffers);
-        this.callsLeftOut = maker.of("tacho_agent_calls_left_out_total");
+        this.callsUnsampled = maker.of("tacho_agent_calls_unsampled_total");
         this.ratio = maker.of("tacho_agent_sampling_ratio");
         this.limit = maker.of("tacho_agent_traces_per_second_max");
     }
@@ -57,38 +56,38 @@ final class TraceSampler implements Sampler {
         TraceEntry[] all = buffers.traces().entries();
         long now = System.nanoTime();
         long kept = 0;
-        long leftOut = 0;
+        long unsampled = 0;
         for (int at = 0; at < counts.size(); at++) {
             if (at == entries.size()) {
                 entries.add(new Told(maker, OperationSampler.label(all[at].operation())));
             }
-            tell(entries.get(at), counts.allKept(at), counts.allLeftOut(at), now, into);
+            tell(entries.get(at), counts.allKept(at), counts.allUnsampled(at), now, into);
             kept += counts.allKept(at);
-            leftOut += counts.allLeftOut(at);
+            unsampled += counts.allUnsampled(at);
         }
-        long made = kept + leftOut - keptBefore - leftOutBefore;
+        long made = kept + unsampled - keptBefore - unsampledBefore;
         if (made > 0) {
             into.add(ratio, (double) (kept - keptBefore) / made);
         }
-        into.add(callsLeftOut, counts.callsLeftOut()).add(limit, perSecondMax);
+        into.add(callsUnsampled, counts.callsUnsampled()).add(limit, perSecondMax);
         keptBefore = kept;
-        leftOutBefore = leftOut;
+        unsampledBefore = unsampled;
     }
 
-    private static void tell(Told told, long kept, long leftOut, long now, SampleBatch into) {
-        long traces = kept + leftOut;
+    private static void tell(Told told, long kept, long unsampled, long now, SampleBatch into) {
+        long traces = kept + unsampled;
         boolean isNews = traces != told.traces || OperationSampler.isOld(told.at, now);
         if (traces > 0 && isNews) {
-            into.add(told.kept, kept).add(told.leftOut, leftOut);
+            into.add(told.kept, kept).add(told.unsampled, unsampled);
             told.traces = traces;
             told.at = now;
         }
     }
 
     /** Number of calls in unrecorded traces since the previous call of this method. */
-    long callsLeftOut() {
-        long calls = counts.callsLeftOut() - callsBefore;
-        callsBefore = counts.callsLeftOut();
+    long callsUnsampled() {
+        long calls = counts.callsUnsampled() - callsBefore;
+        callsBefore = counts.callsUnsampled();
         return calls;
     }
 }

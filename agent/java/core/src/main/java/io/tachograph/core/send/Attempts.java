@@ -1,17 +1,17 @@
 package io.tachograph.core.send;
 
 /**
- * Decides when the link connects next, how long it waits for the server's greeting, and whether a
- * program that ends may still expect a connection. Before and after: {@link Link}.
+ * Decides when the link connects next, how long it waits for the server's greeting (WELCOME), and
+ * whether a program that ends may still expect a connection. Before and after: {@link Link}.
  */
 final class Attempts {
     /** Longest wait for the greeting, from the start of the TCP connection. */
     static final long GREETING_NANOS = 5_000_000_000L;
 
     /**
-     * Of the time between two steps, at most this much counts as waiting for the server. The server
-     * is not the cause of longer times: the sender itself may be late on a busy machine, or a step
-     * may load the classes of TLS.
+     * Of the time between two steps, at most this much counts as waiting for the server. Longer
+     * times are not caused by the server: the sender may be late on a busy machine, or a step may
+     * load the classes of TLS.
      */
     private static final long STEP_NANOS_MAX = 100_000_000;
 
@@ -20,16 +20,13 @@ final class Attempts {
 
     /** The result of a failed attempt or a lost connection. */
     enum Failure {
-        /**
-         * The server was reached, and then closed the connection or did not answer in time. Another
-         * attempt may succeed.
-         */
+        /** The server was reached, and then closed the connection or did not answer in time. */
         SILENT,
         /** The server refuses the connection for now. An attempt after the pause may succeed. */
         BUSY,
         /**
-         * Another attempt would fail, too, unless the server or a setting changes: no program listens
-         * at the address, a certificate is not trusted, the token is refused.
+         * Another attempt would also fail, unless the server or a setting changes: no program
+         * listens at the address, a certificate is not trusted, the token is refused.
          */
         LASTING
     }
@@ -51,7 +48,6 @@ final class Attempts {
         this.isEnding = isEnding;
     }
 
-    /** True if the time of the next attempt has come. */
     boolean isDue(long now) {
         return now - (isEnding ? dueAtEnd : due) >= 0;
     }
@@ -65,18 +61,17 @@ final class Attempts {
         return isHopeful && (!isResting || dueAtEnd - until < 0);
     }
 
-    /** An attempt begins. */
     void begin(long now) {
         steppedAt = now;
         waitedNanos = 0;
     }
 
-    /** A program listens at the server's address. */
+    /** Called when the TCP connection is established. */
     void reached() {
         isHopeful = true;
     }
 
-    /** True if the greeting takes too long; called at each step of an attempt. */
+    /** Called at each step of an attempt. */
     boolean isTooSlow(long now) {
         waitedNanos += Math.min(now - steppedAt, STEP_NANOS_MAX);
         steppedAt = now;

@@ -26,7 +26,7 @@ final class Backoff {
         this.next = first;
     }
 
-    /** Resets the back-off after a successful attempt. */
+    /** Called after a successful attempt. */
     void reset() {
         next = first;
     }

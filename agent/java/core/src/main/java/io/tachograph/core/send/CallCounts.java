@@ -3,9 +3,8 @@ package io.tachograph.core.send;
 import java.util.Arrays;
 
 /**
- * Number of recorded calls of each operation; aggregated calls are not included. The sender's
- * thread counts them when it reads the rings, so counting costs the program nothing. For use on the
- * sender's thread only.
+ * Number of recorded calls of each operation since the start, without aggregated calls. Only the
+ * sender's thread uses the counts, so counting costs the program nothing.
  */
 public final class CallCounts {
     private long[] entered = new long[1_024];
@@ -17,7 +16,6 @@ public final class CallCounts {
         entered[operation]++;
     }
 
-    /** Number of recorded calls of an operation since the start of the process. */
     public long of(int operation) {
         return operation < entered.length ? entered[operation] : 0;
     }

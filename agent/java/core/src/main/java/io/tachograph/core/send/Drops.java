@@ -5,20 +5,20 @@ import io.tachograph.core.log.Messages;
 
 /**
  * Logs the number of dropped calls, with the remedies against full buffers: at most once per
- * minute, and at the end of the program. Calls dropped during an outage are part of the line about
- * the outage.
+ * minute, and at the end of the program. Calls dropped during an outage cause no line here, because
+ * the line about the outage reports them.
  *
  * <p>Before: {@link Outages}.
  */
 final class Drops {
     private static final long LINE_NANOS = 60_000_000_000L;
     private static final String REMEDY =
-            "record fewer functions (include, exclude), or raise buffer or queue, or set when_full=block";
+            "record fewer methods (include, exclude), or raise buffer or queue, or set"
+                    + " when_full=block";
 
     private final AgentLog log;
     private final Totals totals;
 
-    /** Dropped calls that a line has reported. */
     private long told;
 
     private boolean isQuiet;
@@ -47,7 +47,7 @@ final class Drops {
         log.say(Messages.callsDropped(calls, REMEDY));
     }
 
-    /** Another line has reported these calls. */
+    /** Called after the line about an outage has reported these calls. */
     void exclude(long calls) {
         told = Math.min(told + calls, totals.callsDropped());
     }

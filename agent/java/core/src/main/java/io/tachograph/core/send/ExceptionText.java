@@ -8,14 +8,14 @@ import java.util.Set;
  * Formats an exception as {@code class: message} without running code of the program. A program may
  * override {@code getMessage} with code that throws, waits or changes state. Therefore the message
  * is read from the field of {@code Throwable}. {@code getMessage} is called only on exceptions in
- * the packages {@code java.*} of {@code java.base}, because some of them build their message on
- * demand. {@code WriteAbortedException} is excluded, because its method calls the exception that it
- * wraps. Exceptions of other modules are excluded, because their methods may do so, too.
+ * the packages {@code java.*} of {@code java.base}, some of which build their message on demand.
+ * {@code WriteAbortedException} is excluded, because its {@code getMessage} calls {@code
+ * getMessage} of the exception that it wraps. Exceptions in other modules may do the same.
  *
  * <p>Messages of database exceptions, and of exceptions that wrap them, contain values and
- * statements. Unless {@code database_messages} is true, they are not recorded: if the exception or
- * one of its causes is a database exception, only the class of the exception is recorded. The code
- * is added if the first database exception of the chain is a {@code java.sql.SQLException}.
+ * statements. Unless {@code database_messages} is true, only the class is recorded if the exception
+ * or one of its causes is a database exception. The code is added if the first database exception
+ * of the chain is a {@code java.sql.SQLException}.
  */
 final class ExceptionText {
     /**
@@ -82,9 +82,9 @@ final class ExceptionText {
             };
 
     /**
-     * True for a class of the JDK with its own field for the cause, which its {@code getCause}
-     * returns. The {@code getCause} of {@code Throwable} takes a lock that the program may hold, so
-     * it must not be called.
+     * True for a class of the JDK that overrides {@code getCause} and returns the cause from a
+     * field of its own. The {@code getCause} of {@code Throwable} must not be called, because it
+     * takes a lock that the program may hold.
      */
     private static final ClassValue<Boolean> HAS_OWN_CAUSE =
             new ClassValue<>() {
@@ -100,7 +100,6 @@ final class ExceptionText {
                 }
             };
 
-    /** Value of the setting {@code database_messages}. */
     private static volatile boolean tellsDatabaseMessages;
 
     private ExceptionText() {}
@@ -142,18 +141,17 @@ final class ExceptionText {
 
     /**
      * True if {@code getCause} of this class may be called. If the field of {@code Throwable}
-     * cannot be read, the method is called for every class of the bootstrap loader and may wait for
-     * a lock. Without the cause, a message of a database might be recorded, which is worse than the
-     * wait.
+     * cannot be read, {@code getCause} is called for every class of the bootstrap loader. The call
+     * may wait for a lock, but without the cause, a message of a database might be recorded.
      */
     private static boolean mayAskForCause(Class<?> type) {
         return CAUSE == null ? type.getClassLoader() == null : HAS_OWN_CAUSE.get(type);
     }
 
     /**
-     * Returns the code of a {@code java.sql.SQLException}; an empty text for other exceptions, or
-     * if the code cannot be read. A malformed SQLState is not recorded, because a program may put
-     * any text there.
+     * Returns the code of a {@code java.sql.SQLException}; empty for other exceptions, or if the
+     * code cannot be read. A malformed SQLState is not recorded, because a program may put any text
+     * there.
      */
     private static String code(Throwable thrown) {
         if (STATE == null || CODE == null || !databaseClass().isInstance(thrown)) {
@@ -165,7 +163,7 @@ final class ExceptionText {
         return isState ? " (SQLState " + state + ", code " + code + ")" : " (code " + code + ")";
     }
 
-    /** Returns the exception class of the JDK; null in a JVM without its module. */
+    /** Null in a JVM without the module {@code java.sql}. */
     private static Class<?> databaseClass() {
         try {
             return Class.forName(DATABASE, false, ClassLoader.getPlatformClassLoader());
@@ -174,10 +172,7 @@ final class ExceptionText {
         }
     }
 
-    /**
-     * Returns access to a field; null if that is not possible. {@code Agent} has asked the JVM to
-     * open the package of the field.
-     */
+    /** Null if the field is not accessible. {@code Agent} has opened the package of its class. */
     private static VarHandle field(Class<?> owner, String name, Class<?> type) {
         if (owner == null) {
             return null;

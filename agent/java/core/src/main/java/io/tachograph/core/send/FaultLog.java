@@ -8,8 +8,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Logs exceptions that advice has thrown, at most once a minute for each place. The sender's thread
- * calls it.
+ * Logs exceptions that advice has thrown, at most once a minute for each place, on the sender's
+ * thread.
  *
  * <p>Before: {@link AdviceFaults}.
  */
@@ -52,8 +52,8 @@ final class FaultLog {
     }
 
     /**
-     * Returns the stack frames. It calls {@code getStackTrace} of {@code Throwable} itself, because
-     * the program may override this method.
+     * Calls {@code getStackTrace} of {@code Throwable} itself, because the program may override the
+     * method.
      */
     private static String frames(Throwable thrown) {
         StringBuilder text = new StringBuilder();

@@ -26,7 +26,7 @@ final class HandedCalls {
     static final class Rest {
         final SegmentRecord.Head head = new SegmentRecord.Head();
 
-        /** True after an error inside the segment. The call is then dropped and counted. */
+        /** True after an error inside the segment; the call is dropped and counted. */
         boolean isLost;
 
         int operation;
@@ -47,7 +47,7 @@ final class HandedCalls {
 
     /**
      * Writes the ended calls that need not wait ({@link #waiting}). If the queue is full under the
-     * policy {@code drop}, drops and counts them.
+     * policy {@code drop}, they are dropped and counted.
      */
     void write(Buffers buffers) {
         HandedCall next = buffers.takeEnded();

@@ -21,8 +21,8 @@ import java.nio.channels.SocketChannel;
 import java.util.function.Function;
 
 /**
- * The connection to the server. It is established again after each failure. The class is a
- * non-blocking state machine; the sender calls {@link #step}.
+ * The connection to the server, established again after each failure. It is a non-blocking state
+ * machine; the sender calls {@link #step}.
  *
  * <pre>
  *   RESTING --(time is up)--> RESOLVING --> CONNECTING --> GREETING --(WELCOME)--> OPEN
@@ -37,9 +37,9 @@ final class Link {
     private static final long REFUSED_NANOS = 60_000_000_000L;
 
     /**
-     * Minimum pause after an ERROR that does not concern the token, and the first step of the
-     * back-off after one that does. Without it, the pause could be short, because a WELCOME before
-     * the ERROR has reset the back-off.
+     * Minimum pause after an ERROR that does not concern the token, and first step of the back-off
+     * after a refused token. Without the minimum, the pause would be short after a WELCOME, which
+     * resets the back-off.
      */
     private static final long PAUSE_NANOS = 1_000_000_000;
 
@@ -55,12 +55,11 @@ final class Link {
     /** Code of an ERROR: the token does not permit what this agent sends. */
     private static final int FORBIDDEN = 13;
 
-    /** The longest pause after a refused token, which may become valid later. */
     private static final long TOKEN_NANOS_MAX = 60_000_000_000L;
 
     /**
-     * A server sends PROBES soon after WELCOME, even without rules. If none has arrived after this
-     * time, the server is an older one without rules.
+     * A server sends PROBES soon after WELCOME, even if it has no rules. If no PROBES has arrived
+     * after this time, the server is too old for rules.
      */
     private static final long RULES_NANOS = 3_000_000_000L;
 
@@ -79,7 +78,7 @@ final class Link {
 
     private final Token token;
 
-    /** Makes the first frame of a connection, HELLO, from the token. */
+    /** Makes HELLO from the token. */
     private final Function<byte[], byte[]> hello;
 
     private final Outbox outbox;
@@ -92,7 +91,6 @@ final class Link {
     private final Backoff backoff = new Backoff();
     private final Backoff tokenBackoff = new Backoff(PAUSE_NANOS, TOKEN_NANOS_MAX);
 
-    /** The token of the current attempt to connect. */
     private byte[] tokenRead = {};
 
     private boolean isClearTold;
@@ -116,12 +114,12 @@ final class Link {
     private long holdUntil;
     private boolean holding;
 
-    /** True if PROBES arrived on this connection. The server then supports PROBED. */
+    /** True if PROBES arrived on this connection, so that the server supports PROBED. */
     private boolean probesHeard;
 
     /**
-     * True if rules of a server apply, perhaps of an earlier connection. If the server of this
-     * connection sends no PROBES, the rules no longer apply ({@link #missRules}).
+     * True if rules of a server apply, perhaps from an earlier connection. They end if the server
+     * sends no PROBES on this connection ({@link #missRules}).
      */
     private boolean rulesHold;
 
@@ -154,7 +152,7 @@ final class Link {
     }
 
     /**
-     * @param isEnding true while the program ends and waits for the server. The next attempt then
+     * @param isEnding true while the program ends and waits for the server. Then the next attempt
      *     follows soon after a failure of the kind {@code SILENT}.
      */
     void ending(boolean isEnding) {
@@ -166,7 +164,7 @@ final class Link {
         return state == State.OPEN || attempts.mayOpen(until, state == State.RESTING);
     }
 
-    /** True while it connects or sends a frame. The sender then calls {@link #step} soon. */
+    /** True while connecting or sending a frame: the sender then calls {@link #step} soon. */
     boolean isBusy() {
         return out != null || state != State.RESTING && state != State.OPEN;
     }
@@ -210,8 +208,7 @@ final class Link {
             attempts.failed(e.failure(), now, e.pauseNanos);
             fail(now, e.getMessage(), e.isOfToken);
             if (e.isFinal) {
-                // Called after the outage has begun, so that the records count as dropped during
-                // the outage.
+                // After outages.failed, so that the line about the outage includes these records.
                 outbox.discard(totals);
             }
         } catch (IOException | RuntimeException e) {
@@ -225,7 +222,7 @@ final class Link {
         return message == null || message.isBlank() ? e.getClass().getSimpleName() : message;
     }
 
-    /** A fault of TLS has a cause, see {@link TlsCause}; other faults of a connection have none. */
+    /** An IOException with a cause is a TLS fault ({@link TlsCause}) and is never SILENT. */
     private Attempts.Failure failure(Exception e) {
         boolean isReached = state.compareTo(State.CONNECTING) > 0;
         boolean isOfConnection = e instanceof IOException && e.getCause() == null;
@@ -293,7 +290,6 @@ final class Link {
         recordTypesSent = 0;
     }
 
-    /** Checks the time limits for answers of the server. */
     private void expire(long now) throws IOException {
         if (state == State.OPEN) {
             if (now - lastHeard > 3 * heartbeatNanos) {
@@ -355,7 +351,7 @@ final class Link {
         }
     }
 
-    /** Takes new rules. If they are unreadable, the connection stays open. */
+    /** If the rules are unreadable, the connection stays open. */
     private void takeRules(BodyReader body) {
         probesHeard = true;
         try {
@@ -384,7 +380,7 @@ final class Link {
         takesRecords = !body.atEnd() && (body.varint() & Wire.FEATURE_RECORDS) != 0;
         outbox.acknowledge(acknowledged);
         state = State.OPEN;
-        // The first PING is sent at once. It reports the records that were dropped until now.
+        // The first PING, with the counts of dropped records, is sent at once.
         lastPing = now - heartbeatNanos;
         probesHeard = false;
         rulesDue = now + RULES_NANOS;
@@ -396,7 +392,7 @@ final class Link {
         outages.connected(resolver.address().toString(), now);
     }
 
-    /** Returns the reaction to an ERROR (wire.md, table of codes). */
+    /** The codes are in a table of wire.md. */
     private Refused refusal(int code, String message) {
         String text =
                 code == NEEDS_TLS
@@ -433,17 +429,15 @@ final class Link {
         private static final long serialVersionUID = 1;
         final long pauseNanos;
 
-        /** True if the same frames would fail again in the same way. */
+        /** True if the same frames would be refused again. */
         final boolean isFinal;
 
-        /** True if the reason is the token. */
         final boolean isOfToken;
 
         Refused(String message, long pauseNanos, boolean isFinal) {
             this(message, pauseNanos, isFinal, false);
         }
 
-        /** A refusal of the token. */
         Refused(String message, long pauseNanos) {
             this(message, pauseNanos, false, true);
         }
@@ -477,9 +471,8 @@ final class Link {
     }
 
     /**
-     * Writes to the connection. A server that refuses a connection sends the reason and closes. If
-     * that happens between a read and a write, the write fails first; the reason is then still in
-     * the socket buffer and is read here.
+     * A server that refuses a connection sends the reason and closes. If the close comes between a
+     * read and a write, the write fails, and the reason in the socket buffer is read here.
      */
     private int write(long now) throws IOException, FrameReader.Damaged, Refused {
         try {
@@ -490,7 +483,7 @@ final class Link {
         }
     }
 
-    /** Selects the next frame to send. @return false if there is none */
+    /** @return false if there is no frame to send */
     private boolean prepare(long now) {
         if (state != State.OPEN) {
             return false;
@@ -528,12 +521,12 @@ final class Link {
 
     /**
      * Returns the next frame that the server supports, and drops the frames before it. An older
-     * server treats the definition of a record type as malformed and closes the connection.
+     * server would refuse the definition of a record type as malformed and close the connection.
      */
     private Outbox.Sent nextForServer() {
         Outbox.Sent next = outbox.next();
         while (next != null && next.entries > 0 && !takesRecords) {
-            outbox.leaveOut(totals);
+            outbox.dropUnsupported(totals);
             log.sayOnce(
                     "records",
                     "the server is too old for records of declared types: they are dropped");
@@ -562,7 +555,7 @@ final class Link {
     }
 
     /**
-     * Makes the next step send a PING, if calls or entries were dropped since the last PING.
+     * Makes the next step send a PING if calls or entries were dropped since the last PING.
      *
      * @return false if none were dropped
      */

@@ -8,8 +8,7 @@ import java.util.concurrent.TimeUnit;
 /**
  * Logs when the server is lost, and when it is connected again, with the number of records dropped
  * in between. In the minute after a line about an outage, further outages are only counted. One
- * line after that minute reports them, even if they have already ended. Apart from such a minute,
- * the latest line shows whether there is a connection.
+ * line after that minute reports them, even if they have already ended.
  *
  * <p>Before: {@link Link}.
  */
@@ -23,7 +22,6 @@ final class Outages {
     private boolean isTold;
     private boolean wasConnected;
 
-    /** The last refusal of the token. */
     private String refusal = "";
 
     /** {@code System.nanoTime()} from which the next line may be written. */
@@ -44,11 +42,11 @@ final class Outages {
     }
 
     /**
-     * Reports that a connection, or an attempt to connect, has failed.
+     * Called when a connection, or an attempt to connect, has failed.
      *
      * @param wasOpen true if the connection was open
-     * @param isOfToken true if the server refuses the token. Such a reason is logged at once if it
-     *     is new, because it needs an action of the user
+     * @param isOfToken true if the server refuses the token. A new reason is logged at once,
+     *     because the user must act
      * @param now as {@code System.nanoTime()}
      */
     void failed(String server, String why, boolean wasOpen, boolean isOfToken, long now) {
@@ -78,7 +76,6 @@ final class Outages {
         told(now);
     }
 
-    /** Reports that a connection is open. */
     void connected(String server, long now) {
         if (!isOut) {
             log.say(Messages.connected(server));
@@ -95,8 +92,8 @@ final class Outages {
     }
 
     /**
-     * Logs the ended outages that came too soon after a line, and dropped calls: while connected,
-     * as soon as the next line is allowed; at the end of the program, at once.
+     * Logs dropped calls, and ended outages that have no line of their own. While connected, it
+     * writes no line in the minute after a line. At the end of the program, it writes at once.
      *
      * @param isLast true if the program ends
      */
@@ -107,7 +104,7 @@ final class Outages {
             log.say(Messages.reconnected(server, times, newlyDropped()));
             told(now);
         }
-        // If a line about outages is pending, that line will include these calls.
+        // If a line about outages is pending, that line will include the dropped calls.
         if (isLast || !isOut && untold == 0) {
             drops.look(isLast, now);
         }
@@ -131,10 +128,7 @@ final class Outages {
                 : Messages.droppedSome(calls, samples, entries);
     }
 
-    /**
-     * Number of dropped calls, samples and entries. Records that failed in code of the program are
-     * not included.
-     */
+    /** Dropped calls, samples and entries, without records that failed in code of the program. */
     private long[] dropped() {
         long entries = totals.entriesDropped() - totals.entriesFailed();
         return new long[] {totals.callsDropped(), totals.samplesDropped, entries};

@@ -10,8 +10,8 @@ import java.util.ArrayDeque;
 
 /**
  * Packs records into numbered DATA frames and keeps the frames until the server acknowledges them,
- * across reconnects. The size is bounded in bytes: callers ask {@link #isFull} before each record,
- * and drop and count a record for which there is no space.
+ * across reconnects. The size is bounded in bytes: callers ask {@link #isFull} before each record.
+ * If the outbox is full, they drop and count the record.
  *
  * <p>Before: {@link RingReader}. After: {@link Link}.
  */
@@ -45,7 +45,7 @@ final class Outbox {
         final byte[] frame;
 
         /**
-         * Size of the definitions in the dictionary when the frame was closed, in bytes. These
+         * Size of the dictionary's definitions when the frame was closed, in bytes. These
          * definitions must be sent before the frame.
          */
         final int dictionarySize;
@@ -90,23 +90,21 @@ final class Outbox {
         this.waits = waits;
     }
 
-    /** True if the rings must not be read now. */
     boolean mustWait() {
         return waits && isFull();
     }
 
-    /** True if no record can be added now. */
     boolean isFull() {
         return bytes + frame.size() + entryRecords.size() >= bytesMax;
     }
 
-    /** Bytes of all unacknowledged frames. */
+    /** Memory of all closed frames that are not acknowledged, in bytes. */
     long bytes() {
         return bytes;
     }
 
     /**
-     * Begins a record. {@link #end} must follow.
+     * Begins a record. The caller must then call {@link #end}.
      *
      * @param at time of the record, ns since the epoch; it becomes the base time of the frame if
      *     this is the first record of the frame
@@ -129,8 +127,6 @@ final class Outbox {
     }
 
     /**
-     * Adds the record to the frame.
-     *
      * @param callsEnded number of calls that end in the record
      * @param samplesIn number of samples in the record
      */
@@ -144,11 +140,7 @@ final class Outbox {
         }
     }
 
-    /**
-     * Adds a part of a segment to the frame.
-     *
-     * @param offset from the clock of the part to the epoch, ns
-     */
+    /** @param offset from the clock of the part to the epoch, ns */
     void put(SegmentRecord part, SegmentRecord.Head head, long offset, Totals totals) {
         long start = part.start() + offset;
         Bytes out = begin(start);
@@ -158,7 +150,7 @@ final class Outbox {
     }
 
     /**
-     * Begins a declared record. {@link #endEntry} must follow.
+     * Begins a declared record. The caller must then call {@link #endEntry}.
      *
      * @param at time of the record, ns since the epoch
      * @return the buffer for the content of the record
@@ -176,7 +168,6 @@ final class Outbox {
         return entryBase;
     }
 
-    /** Adds the declared record to its frame. */
     void endEntry() {
         entryRecords.reserve(record.size() + 16); // if this throws, nothing is written yet
         entryRecords.u8(Wire.TAG_RECORD).varint(record.size()).raw(record);
@@ -216,14 +207,13 @@ final class Outbox {
         frame.clear();
     }
 
-    /** Number of the last closed frame. */
     long lastSeq() {
         return open ? seq - 1 : seq;
     }
 
     /**
-     * Returns the next frame to send; null if there is none. The frame stays the next one until
-     * {@link #sent}.
+     * Returns the next frame to send; null if there is none. Returns the same frame until {@link
+     * #sent} is called.
      */
     Sent next() {
         return waiting.peek();
@@ -234,7 +224,7 @@ final class Outbox {
     }
 
     /** Drops the next frame, which this server does not support, and counts its content. */
-    void leaveOut(Totals totals) {
+    void dropUnsupported(Totals totals) {
         Sent lost = waiting.remove();
         bytes -= lost.frame.length + FRAME_OVERHEAD;
         totals.entriesDropped += lost.entries;
@@ -243,7 +233,8 @@ final class Outbox {
     /** Removes all closed frames up to {@code upTo}: the server has them, or they are discarded. */
     void acknowledge(long upTo) {
         forget(unacknowledged, upTo);
-        forget(waiting, upTo); // sent on an earlier connection, acknowledged by WELCOME on this connection
+        // WELCOME may acknowledge frames that were sent on an earlier connection.
+        forget(waiting, upTo);
     }
 
     private void forget(ArrayDeque<Sent> frames, long upTo) {
@@ -257,7 +248,7 @@ final class Outbox {
                 && (waiting.isEmpty() || waiting.peek().seq > upTo);
     }
 
-    /** Prepares to send all unacknowledged frames again after the connection was lost. */
+    /** Called after the connection was lost: all unacknowledged frames are sent again. */
     void rewind() {
         while (!unacknowledged.isEmpty()) {
             waiting.addFirst(unacknowledged.removeLast());

@@ -3,9 +3,8 @@ package io.tachograph.core.send;
 import io.tachograph.core.wire.ProbeRules;
 
 /**
- * Exchanges rules and answers between the connection and the switchboard. It holds the newest rules
- * in one direction and the newest answer in the other. Newer values replace older ones, so a writer
- * never waits, and no queue builds up.
+ * Exchanges rules and answers between the connection and the switchboard. It holds only the newest
+ * rules and the newest answer, so a writer never waits, and no queue builds up.
  */
 public final class ProbeMailbox {
     private ProbeRules rules;
@@ -42,17 +41,14 @@ public final class ProbeMailbox {
         notifyAll();
     }
 
-    /**
-     * Stores an answer, which is sent if the server supports it. The answer is discarded if newer
-     * rules have arrived.
-     */
+    /** Stores an answer, or discards it if newer rules have arrived. */
     public synchronized void answer(byte[] frame) {
         if (rules == null) {
             answer = frame;
         }
     }
 
-    /** Returns the frame to send; null if there is none. */
+    /** Null if there is no answer to send. */
     synchronized byte[] takeAnswer() {
         byte[] frame = answer;
         answer = null;

@@ -15,8 +15,8 @@ import java.util.Arrays;
 /**
  * Reads the ring of one thread and turns its words into parts of segments. A part is closed when
  * the outermost call ends or leaves the thread, when the part is long or a second old, and when the
- * program ends. The next part of the segment then repeats the calls that are still open; these are
- * the <i>carried</i> calls.
+ * program ends. The next part of the segment repeats the calls that are still open, the
+ * <i>carried</i> calls.
  *
  * <p>Before: {@link ThreadBuffer}; {@link Word} defines the layout of its words. After: {@link
  * Outbox}.
@@ -28,7 +28,7 @@ final class RingReader {
     private static final int RUN_EVENTS = 256;
 
     /**
-     * If many calls are open, a part has up to twice as many events as open calls, and at most this
+     * With many open calls, a part has up to twice as many events as open calls, and at most this
      * number. A shorter part would consist mostly of carried calls.
      */
     private static final int EVENTS_MAX_DEEP = 60_000;
@@ -37,9 +37,11 @@ final class RingReader {
     private static final long AGE_MAX_NANOS = 1_000_000_000;
 
     /** Longest time for which an unrecorded outermost call suppresses all its callees. */
-    static final long LEFT_OUT_NANOS_MAX = 60_000_000_000L;
+    static final long UNRECORDED_NANOS_MAX = 60_000_000_000L;
 
-    /** Words are released to the writer after at least this many, and at the end of a read. */
+    /**
+     * After this number of words, and at the end of a read, the words are released to the writer.
+     */
     private static final int FREE_WORDS = 2_048;
 
     private final ThreadBuffer buffer;
@@ -71,16 +73,16 @@ final class RingReader {
     private long offset;
 
     /**
-     * The last {@link ThreadBuffer#outermostLeftOut}, and the time when the reader first saw this
-     * number, {@code System.nanoTime()}.
+     * The last {@link ThreadBuffer#outermostUnrecorded}, and the {@code System.nanoTime()} at which
+     * the reader first saw this number.
      */
-    private int leftOut;
+    private int unrecorded;
 
-    private long leftOutSince;
+    private long unrecordedSince;
 
     /**
-     * True after an error inside this segment. The rest of the segment is discarded, and its calls
-     * are counted as dropped.
+     * True after an error inside this segment: its rest is discarded, and the calls are counted as
+     * dropped.
      */
     private boolean broken;
 
@@ -111,12 +113,11 @@ final class RingReader {
         long begin = buffer.consumed();
         long at = begin;
         long end = buffer.published();
-        // read after the ring's position, so that no event is later than this time
+        // The clock is read after the ring's position, so that no event is later than this time.
         long now = System.nanoTime();
         int sinceFreed = 0;
-        boundLeftOut(now);
-        // The queue is checked before each word that may complete a part, so that the part finds
-        // space.
+        boundUnrecorded(now);
+        // The queue is checked before each word that may complete a part.
         while (at < end && !outbox.mustWait()) {
             long before = at;
             long word = buffer.word(at);
@@ -150,21 +151,21 @@ final class RingReader {
 
     /**
      * Gives up an outermost call that has been unrecorded for more than {@link
-     * #LEFT_OUT_NANOS_MAX}: its exit may be lost, and then its thread would never record again.
+     * #UNRECORDED_NANOS_MAX}. Its exit may be lost; its thread would then never record again.
      *
      * @param now ns, always from the same clock
      */
-    void boundLeftOut(long now) {
-        int number = buffer.outermostLeftOut();
-        if (number != leftOut) {
-            leftOut = number;
-            leftOutSince = now;
-        } else if (number != 0 && now - leftOutSince > LEFT_OUT_NANOS_MAX) {
-            buffer.endLeftOut(number);
+    void boundUnrecorded(long now) {
+        int number = buffer.outermostUnrecorded();
+        if (number != unrecorded) {
+            unrecorded = number;
+            unrecordedSince = now;
+        } else if (number != 0 && now - unrecordedSince > UNRECORDED_NANOS_MAX) {
+            buffer.endUnrecorded(number);
         }
     }
 
-    /** Closes the current part although calls are still open. */
+    /** Closes the current part, even if calls are open. */
     void flush() {
         if (record.eventCount() > 0) {
             closePart();
@@ -190,14 +191,13 @@ final class RingReader {
         return Word.kind(word) == Word.ESCAPE && Word.middle(word) > Word.RECORD;
     }
 
-    /** Reads a declared record. It belongs to the innermost open call, if there is one. */
+    /** Reads a declared record, which belongs to the innermost open call, if there is one. */
     private void takeRecord(long word, long at, long now) {
         RecordTypes.Entry type = RecordTypes.shared().entry(Word.middle(word) - Word.RECORD);
         for (int index = 0; index < type.words; index++) {
             declared.words[index] = buffer.word(at + index);
         }
-        // All objects are taken even if the record is dropped, because the objects of the next word
-        // follow.
+        // All objects are taken even if the record is dropped: the objects of the next word follow.
         for (int index = 0; index < type.objects; index++) {
             declared.objects[index] = buffer.takeObject();
         }
@@ -244,12 +244,12 @@ final class RingReader {
     }
 
     /**
-     * Fast path for the most frequent words: enters and exits of inner calls that do not end a
-     * part, for operations that have a wire id. It stops before the first other word, and after at
-     * most {@link #RUN_EVENTS} words. Its counters are local variables, because the sender spends
-     * most of its time in this loop.
+     * Fast path for the most frequent words: enters and normal exits of inner calls, if they do not
+     * end a part and the operation has a wire id. The path stops before the first other word, and
+     * after at most {@link #RUN_EVENTS} words. The counters are local variables, because the sender
+     * spends most of its time in this loop.
      *
-     * @return position of the word at which it stopped
+     * @return position of the first word not taken
      */
     private long takeCalls(long from, long end, long now) {
         int eventCount = record.eventCount();
@@ -319,7 +319,7 @@ final class RingReader {
         if (depth == 0) {
             return; // impossible, because the writer counts its open calls
         }
-        // first: reader and writer must agree on the depth even if the rest fails
+        // first: the depth must agree with the writer's even if the rest fails
         int open = depth--;
         if (!broken) {
             prepareExit(open, time);
@@ -372,9 +372,9 @@ final class RingReader {
     }
 
     /**
-     * Called before an enter event. If the event is the first one of its part, and the part is not
-     * the first one of the segment, adds the carried calls. The entered call is already on the
-     * stack of open calls; it is not carried.
+     * Called before an enter event. Adds the carried calls at the first event of a part, except in
+     * the first part of the segment. The entered call, already on the stack of open calls, is not
+     * carried.
      */
     private void prepare() {
         if (record.eventCount() == 0 && head.part > 0) {
@@ -439,8 +439,7 @@ final class RingReader {
     }
 
     /**
-     * Ends the part of an outermost call that continues without its thread. {@link HandedCalls}
-     * writes the last part.
+     * The outermost call continues without its thread; {@link HandedCalls} writes the last part.
      */
     private void letGo(HandedCall handed) {
         closePart();
@@ -477,7 +476,7 @@ final class RingReader {
 
     /**
      * Passes the part to the outbox. If the queue is full, drops the part and counts the calls that
-     * end in it. Begins the next part.
+     * end in it. Then begins the next part.
      */
     private void closePart() {
         if (record.eventCount() > 0 && !broken) {
@@ -492,8 +491,8 @@ final class RingReader {
     }
 
     /**
-     * Ends the open calls of a thread that has ended. Their exits will never come, so they end as
-     * failed, at the time of the last event of the segment. The event may be in an earlier part.
+     * Ends the open calls of a thread that has ended. The calls end as failed, at the time of the
+     * last event of the segment. That event may be in an earlier part.
      */
     void finish() {
         while (depth > 0) {
@@ -502,7 +501,7 @@ final class RingReader {
         nextParent = null;
     }
 
-    /** Gives up the segment, but not the ring, after an unexpected error, such as no memory. */
+    /** Gives up the segment, but not the ring, after an unexpected error. */
     private void spoil() {
         totals.callsDroppedInQueue += record.exits();
         record.clear();

@@ -21,12 +21,13 @@ import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
  * The agent's main thread. Its loop empties the rings, fills frames, steps the connection and
- * sleeps. It sleeps for 50 ms under low load, and for less time or not at all when rings fill
- * quickly or the connection has pending work. A half-full ring wakes it.
+ * sleeps. The thread sleeps for 50 ms under low load, and for less time or not at all when rings
+ * fill quickly or the connection has pending work. A half-full ring wakes the thread.
  */
 public final class Sender implements Runnable {
     private static final long SLEEP_MAX_NANOS = 50_000_000;
@@ -36,7 +37,7 @@ public final class Sender implements Runnable {
     private static final int SAMPLE_BATCHES_MAX = 64;
     private static final long REPORT_NANOS_MIN = 100_000_000;
 
-    /** If one read returns more words than this, the next sleep is shorter. */
+    /** If a read returns more words, the next sleep is shorter. */
     private static final int WORDS_MANY = 4_096;
 
     private static final int WORDS_FEW = 512;
@@ -54,6 +55,7 @@ public final class Sender implements Runnable {
     private final HandedCalls handed;
     private final ArrayBlockingQueue<SampleBatch> samples =
             new ArrayBlockingQueue<>(SAMPLE_BATCHES_MAX);
+    private final AtomicLong samplesNotQueued = new AtomicLong();
     private volatile CountDownLatch flush;
     /** {@code System.nanoTime()} at which the wait of {@link #flush} ends. */
     private volatile long flushUntil;
@@ -81,7 +83,6 @@ public final class Sender implements Runnable {
      */
     public static final String DISCARD = "discard";
 
-    /** Options of a sender. */
     public static final class Options {
         /** {@code host:port}, or {@link #DISCARD}. */
         public String server;
@@ -104,7 +105,6 @@ public final class Sender implements Runnable {
         /** Keys and values that describe the process in HELLO. */
         public Map<String, String> process;
 
-        /** The labels of the series of this process. */
         public Map<String, String> labels = Map.of();
 
         /** Limit on the total size of the frames that are not acknowledged, bytes. */
@@ -116,7 +116,6 @@ public final class Sender implements Runnable {
          */
         public boolean blocks;
 
-        /** True if messages of database exceptions are sent. */
         public boolean databaseMessages;
     }
 
@@ -156,12 +155,11 @@ public final class Sender implements Runnable {
         return totals;
     }
 
-    /** The exchange of rules and answers with the server. */
     public ProbeMailbox probes() {
         return probes;
     }
 
-    /** The counts of calls, for use on the sender's thread. */
+    /** For use on the sender's thread. */
     public CallCounts calls() {
         return calls;
     }
@@ -172,7 +170,7 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets the source of samples that the sender calls on its own thread: at this interval, but at
+     * Sets the source of samples. The sender calls it on its own thread: at this interval, but at
      * most ten times per second, and before the program ends. Must be set before {@link #start}.
      */
     public void report(Consumer<SampleBatch> samples, long intervalNanos) {
@@ -181,36 +179,36 @@ public final class Sender implements Runnable {
     }
 
     /**
-     * Sets the source of the final samples. The sender calls it before the program ends, when
-     * everything else is ready to be sent. The source may be set at any time.
+     * Sets the source of the final samples. May be called at any time. The sender calls the source
+     * before the program ends, when everything else is ready to be sent.
      */
     public void lastReport(Consumer<SampleBatch> samples) {
         lastReport = samples;
     }
 
     /**
-     * Queues the samples of a sampler. This never waits. If the queue is full, the sender has
-     * stalled for 64 intervals, and the batch is dropped.
+     * Queues samples without waiting. If the queue is full, the sender has stalled for 64
+     * intervals, and the batch is dropped.
      */
     public void offer(SampleBatch batch) {
-        samples.offer(batch);
+        if (!samples.offer(batch)) {
+            samplesNotQueued.addAndGet(batch.size());
+        }
     }
 
-    /** Starts the thread. */
     public void start() {
         Thread thread = new Thread(null, this, "tachograph-sender", 0, false);
         thread.setDaemon(true);
-        // otherwise the thread would keep the program's class loader in memory
+        // Otherwise, the thread would keep the program's class loader in memory.
         thread.setContextClassLoader(null);
         thread.start();
     }
 
     /**
      * Sends all records up to now, including open calls, and waits for the acknowledgement. If the
-     * server is reached but the connection fails, further attempts follow within the time. The wait
-     * ends early if no further attempt is likely to succeed in that time, for example because no
-     * program listens at the address. The sender continues afterwards, because other shutdown hooks
-     * may still run.
+     * server is reached but the connection fails, further attempts follow. The wait ends early if
+     * no attempt is likely to succeed, for example because no program listens at the address. The
+     * sender continues afterwards, because other shutdown hooks may still run.
      *
      * @param waitNanos longest wait, ns
      */
@@ -303,8 +301,7 @@ public final class Sender implements Runnable {
         }
         int words = reader.read();
         fullest = Math.max(fullest, words);
-        // After a read of this many words, the ring might be full at the end of a sleep, so the
-        // sender does not sleep.
+        // The ring might be full at the end of a sleep, so the sender does not sleep.
         isCrowded |= words > buffer.capacity() / 4;
         if (hasEnded(buffer) && !outbox.mustWait()) {
             reader.finish();
@@ -325,6 +322,8 @@ public final class Sender implements Runnable {
     }
 
     private void takeSamples() {
+        // Only this thread changes the totals.
+        totals.samplesDropped += samplesNotQueued.getAndSet(0);
         SampleBatch batch;
         while ((batch = samples.poll()) != null) {
             take(batch);
@@ -394,10 +393,7 @@ public final class Sender implements Runnable {
         }
     }
 
-    /**
-     * Returns the time to sleep. It is shorter while rings fill quickly or the connection has
-     * pending work.
-     */
+    /** Returns the time to sleep, ns. */
     private long pause() {
         if (fullest > WORDS_MANY) {
             sleepNanos = Math.max(SLEEP_MIN_NANOS, sleepNanos / 4);

@@ -50,8 +50,8 @@ final class ServerAddress {
     }
 
     /**
-     * Resolves the name. If the address is not literal ({@link #isLiteral}), this may take seconds,
-     * because a name server may not answer; the sender's thread must not call it then.
+     * Takes seconds if a name server does not answer. The sender's thread therefore calls this
+     * method only for a literal address ({@link #isLiteral}).
      */
     InetSocketAddress resolve() throws UnknownHostException {
         return new InetSocketAddress(InetAddress.getByName(host), port);

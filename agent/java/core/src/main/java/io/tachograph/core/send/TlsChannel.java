@@ -27,18 +27,18 @@ final class TlsChannel implements ByteChannel {
     private final SSLEngine engine;
     private final TlsCause cause;
 
-    /** Received encrypted bytes. Between two calls, the buffer is ready to be filled. */
+    /** Received encrypted bytes; ready to be filled between two calls. */
     private ByteBuffer netIn;
 
-    /** Encrypted bytes to send. Between two calls, the buffer is ready to be drained. */
+    /** Encrypted bytes to send; ready to be drained between two calls. */
     private ByteBuffer netOut;
 
-    /** Received decrypted bytes. Between two calls, the buffer is ready to be drained. */
+    /** Received decrypted bytes; ready to be drained between two calls. */
     private ByteBuffer plainIn;
 
     /**
      * @param socket a connected socket
-     * @param host the name or address in the server's certificate
+     * @param host the name or address that the server's certificate must contain
      * @throws IOException if a file cannot be used
      */
     TlsChannel(SocketChannel socket, TlsFiles files, String host, int port) throws IOException {
@@ -163,7 +163,7 @@ final class TlsChannel implements ByteChannel {
         }
     }
 
-    /** Tells the server why the handshake has failed, if that is possible without waiting. */
+    /** Tells the server why the handshake has failed, without waiting. */
     private void alert() {
         try {
             while (engine.getHandshakeStatus() == HandshakeStatus.NEED_WRAP && flush()) {

@@ -32,9 +32,9 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
 /**
- * The files of the settings {@code tls_ca}, {@code tls_client_cert} and {@code tls_client_key}.
- * They are read at each connection, so that renewed certificates are used. The agent has its own
- * SSL context, because the program may have changed the default context.
+ * The files of the settings {@code tls_ca}, {@code tls_client_cert} and {@code tls_client_key}. The
+ * files are read at each connection, so that renewed certificates are used. The agent has its own
+ * SSL context, because the program may change the default context.
  */
 final class TlsFiles {
     /** The value of {@code tls_ca} that selects the authorities that the JVM trusts by default. */
@@ -54,9 +54,9 @@ final class TlsFiles {
     private static final char[] PASSWORD = {'t'};
 
     /**
-     * The TLS provider of the JDK; null in a JVM without it. It is looked up when the agent starts.
-     * The program may later add other providers, such as one that trusts every server, and make
-     * them the default.
+     * The TLS provider of the JDK; null in a JVM without it. It is looked up when the agent starts,
+     * because the program may later make another provider the default, such as a provider that
+     * trusts every server.
      */
     private final Provider provider = Security.getProvider("SunJSSE");
 
@@ -80,7 +80,8 @@ final class TlsFiles {
     }
 
     /**
-     * @throws IOException with the setting, its value and the reason, if a file cannot be used
+     * @throws IOException with the setting and the reason, if a file cannot be used, or if only one
+     *     of {@code tls_client_cert} and {@code tls_client_key} is set
      */
     SSLContext context() throws IOException {
         if (cert.isEmpty() != key.isEmpty()) {
@@ -199,7 +200,7 @@ final class TlsFiles {
                 try {
                     return KeyFactory.getInstance(algorithm).generatePrivate(encoded);
                 } catch (GeneralSecurityException e) {
-                    why = e.getMessage(); // a key of another algorithm
+                    why = e.getMessage(); // the key may be of another algorithm
                 }
             }
         } catch (IllegalArgumentException e) {
@@ -227,13 +228,13 @@ final class TlsFiles {
         return signature.verify(signed);
     }
 
-    /** Reads each byte as one character, because a comment may be in any encoding. */
+    /** Reads each byte as one character, because the comments in a file may be in any encoding. */
     private static String read(String setting, String path) throws IOException {
         String why = Messages.TLS_NOT_A_FILE;
         try {
             Path file = Path.of(path);
-            // A FIFO is refused, because reading it would wait for a writer.
-            if (!Files.readAttributes(file, BasicFileAttributes.class).isOther()) {
+            // Reading a FIFO would wait for a writer.
+            if (Files.readAttributes(file, BasicFileAttributes.class).isRegularFile()) {
                 return Files.readString(file, StandardCharsets.ISO_8859_1);
             }
         } catch (NoSuchFileException e) {

@@ -12,13 +12,13 @@ import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 
 /**
- * The settings {@code token}, {@code token_file} and {@code insecure_token}. The token authenticates
- * this program. It is sent in HELLO only; no log line and no {@code toString()} contains it.
+ * The settings {@code token}, {@code token_file} and {@code insecure_token}. The token is sent in
+ * HELLO only; no log line and no {@code toString()} contains it.
  */
 final class Token {
     /**
-     * Bytes of the file that are read: the longest token, a line end of at most two bytes, and one
-     * byte more, so that a token that is too long is detected.
+     * Maximum number of bytes read: the longest token, a line end of at most two bytes, and one
+     * byte more to detect a token that is too long.
      */
     private static final int READ_BYTES = Wire.TOKEN_BYTES_MAX + 3;
 
@@ -38,18 +38,17 @@ final class Token {
         this.isInsecure = isInsecure;
     }
 
-    /** The setting that has the token, for messages. */
+    /** The setting that gives the token, as messages name it. */
     String setting() {
         return file.isEmpty() ? "token" : "token_file=" + file;
     }
 
     /**
-     * Reads the token for the next connection. The file is read each time, because it may have
-     * changed.
+     * Reads the token for the next connection. The file may have changed since the last connection.
      *
      * @return empty if no token is set
      * @throws IOException with the setting and the reason, if the token cannot be read or is
-     *     invalid, or if both settings are set
+     *     invalid, or if {@code token} and {@code token_file} are both set
      */
     byte[] read() throws IOException {
         if (!file.isEmpty() && !given.isEmpty()) {

@@ -58,9 +58,7 @@ public final class Totals {
         return entriesDropped + entriesDroppedInRings + entriesFailed;
     }
 
-    /**
-     * Number of declared records whose values could not be read because code of the program threw.
-     */
+    /** Number of declared records for which code of the program threw an exception. */
     public long entriesFailed() {
         return entriesFailed;
     }
@@ -69,22 +67,20 @@ public final class Totals {
         return attributesDropped + attributesDroppedInRings;
     }
 
-    /** Number of REJECT frames of the server. It sends at most 16 for a frame with records. */
+    /** Number of REJECT frames. The server sends at most 16 for a frame with records. */
     public long recordsRejected() {
         return recordsRejected;
     }
 
-    /** Number of bytes written to the connection, including repeated frames. */
+    /** Includes repeated frames. */
     public long bytesSent() {
         return bytesSent;
     }
 
-    /** Number of connections established. */
     public long connects() {
         return connects;
     }
 
-    /** Size of unacknowledged frames, bytes. */
     public long bytesQueued() {
         return bytesQueued;
     }

@@ -24,7 +24,7 @@ final class WallClock {
         update();
     }
 
-    /** Measures the offset. Of several readings, the reading that took the shortest time is used. */
+    /** Of several readings, the reading that took the shortest time is used. */
     void update() {
         long narrowest = Long.MAX_VALUE;
         for (int tries = 0; tries < TRIES; tries++) {

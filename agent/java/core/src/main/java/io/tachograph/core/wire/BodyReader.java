@@ -29,7 +29,7 @@ public final class BodyReader {
         return value;
     }
 
-    /** Reads eight bytes, most significant byte first. */
+    /** Most significant byte first. */
     public long id8() throws FrameReader.Damaged {
         return Long.reverseBytes(u64());
     }
@@ -58,7 +58,9 @@ public final class BodyReader {
         long count = varint();
         if (count < 0 || count > body.length - at) {
             throw new FrameReader.Damaged(
-                    "a field of " + Long.toUnsignedString(count) + " bytes goes past the end");
+                    "a field of "
+                            + Long.toUnsignedString(count)
+                            + " bytes goes past the end of the body");
         }
         byte[] bytes = java.util.Arrays.copyOfRange(body, at, at + (int) count);
         at += (int) count;

@@ -19,7 +19,7 @@ public final class Bytes {
         return size;
     }
 
-    /** The array itself. It is valid up to {@link #size} until the next write. */
+    /** Valid up to {@link #size} until the next write. */
     public byte[] array() {
         return array;
     }
@@ -82,14 +82,13 @@ public final class Bytes {
     }
 
     /**
-     * Sets the end after a caller has written into {@link #array} with {@link #putVarint}. The
-     * caller must have called {@link #reserve} first.
+     * Sets the end after a caller has called {@link #reserve} and written into {@link #array} with
+     * {@link #putVarint}.
      */
     public void end(int at) {
         size = at;
     }
 
-    /** Reads the varint at a position. */
     long peekVarint(int at) {
         long value = 0;
         for (int shift = 0; ; shift += 7) {
@@ -110,7 +109,7 @@ public final class Bytes {
         return end + 1 - at;
     }
 
-    /** Replaces a varint. The bytes after it move if the widths differ. */
+    /** The following bytes move if the widths differ. */
     void replaceVarint(int at, long value) {
         int before = peekWidth(at);
         int width = Math.max(1, (70 - Long.numberOfLeadingZeros(value)) / 7);
@@ -128,7 +127,6 @@ public final class Bytes {
         return blob(text.getBytes(StandardCharsets.UTF_8));
     }
 
-    /** Appends the length and the bytes. */
     public Bytes blob(byte[] bytes) {
         return varint(bytes.length).raw(bytes, 0, bytes.length);
     }
@@ -144,14 +142,12 @@ public final class Bytes {
         return this;
     }
 
-    /** Overwrites four bytes that were written before. */
     void putU32(int at, int value) {
         for (int index = 0; index < 4; index++) {
             array[at + index] = (byte) (value >>> 8 * index);
         }
     }
 
-    /** Makes space for {@code count} more bytes. */
     public void reserve(int count) {
         if (array.length - size < count) {
             array = Arrays.copyOf(array, Math.max(array.length * 2, size + count));
@@ -163,8 +159,8 @@ public final class Bytes {
      * characters and ends with an ellipsis. Lone surrogates become {@code ?}, as in Java.
      */
     public static byte[] utf8(String text, int bytesMax) {
-        // Each char takes at least one byte, so further chars are not needed. If this cuts a
-        // surrogate pair in half, the text is cut again below.
+        // Each char takes at least one byte. A surrogate pair that is cut in half here is removed
+        // below.
         String head = text.length() > bytesMax ? text.substring(0, bytesMax) : text;
         byte[] bytes = head.getBytes(StandardCharsets.UTF_8);
         if (bytes.length <= bytesMax && head.length() == text.length()) {

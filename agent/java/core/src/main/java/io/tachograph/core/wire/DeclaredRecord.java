@@ -18,7 +18,7 @@ public final class DeclaredRecord {
     private final Dictionary dictionary;
     private final Map<String, String> labels;
 
-    /** The series of each type, by the id of the type. */
+    /** By the id of the type. */
     private Series[] series = new Series[16];
 
     /** The numeric and boolean values of the current record, in the order of the fields. */
@@ -33,7 +33,6 @@ public final class DeclaredRecord {
         this.labels = labels;
     }
 
-    /** The call in which a record was written. */
     public static final class Call {
         public long segment;
 
@@ -45,8 +44,6 @@ public final class DeclaredRecord {
     }
 
     /**
-     * Writes the content of the record.
-     *
      * @param atInBase time of the record relative to the base of the frame, ns
      * @return false if the dictionary has no space for the type or its series; nothing is written
      *     then
@@ -168,8 +165,8 @@ public final class DeclaredRecord {
     }
 
     /**
-     * Converts a time or a duration to ns. A time before 1677 or after 2262 is clamped, and so is a
-     * duration of more than 292 years.
+     * Converts a time or a duration to ns. A time before 1677 or after 2262, or a duration of more
+     * than 292 years, is clamped.
      */
     private static long nanos(long seconds, int nano) {
         try {
@@ -181,7 +178,6 @@ public final class DeclaredRecord {
         }
     }
 
-    /** Writes the definition of a type for DICT. */
     static void define(RecordTypes.Entry type, Bytes out) {
         out.u8(Wire.DICT_RECORD_TYPE).varint(type.id).string(type.name);
         out.varint(type.kinds.length());

@@ -16,7 +16,7 @@ public final class Definitions {
      */
     private final List<Integer> cuts = new ArrayList<>();
 
-    /** Returns the buffer for the next definition. {@link #end} must follow. */
+    /** The caller appends one definition to the buffer and then calls {@link #end()}. */
     Bytes begin() {
         return bytes;
     }
@@ -29,8 +29,8 @@ public final class Definitions {
     }
 
     /**
-     * Size of all definitions up to now, bytes. This size is noted for each DATA frame when the
-     * frame is closed. The frame may be sent on a connection after that many bytes of definitions.
+     * Size of all definitions up to now, bytes. The sender notes this size when it closes a DATA
+     * frame. On each connection, it sends the definitions up to that size before the frame.
      */
     public int size() {
         return bytes.size();
@@ -40,8 +40,8 @@ public final class Definitions {
      * Returns the next DICT frame for a connection.
      *
      * @param from number of bytes already sent on the connection
-     * @param to number of bytes needed
-     * @return null if all were sent
+     * @param to number of bytes that the connection needs
+     * @return null if all of them were sent
      */
     public byte[] frame(int from, int to) {
         if (from >= to) {

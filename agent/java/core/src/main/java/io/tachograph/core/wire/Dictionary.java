@@ -48,7 +48,7 @@ public final class Dictionary {
         this.operations = operations;
     }
 
-    /** Size of all definitions up to now, without record types, bytes. */
+    /** Size of the definitions, without record types, bytes. */
     public int size() {
         return definitions.size();
     }
@@ -63,10 +63,7 @@ public final class Dictionary {
         return definitions.end(from, to);
     }
 
-    /**
-     * Definitions of record types. They are kept separately, because some servers do not support
-     * them.
-     */
+    /** Kept separately, because some servers do not support record types. */
     public Definitions recordTypes() {
         return recordTypes;
     }
@@ -92,7 +89,7 @@ public final class Dictionary {
         return operation < operationIds.length ? operationIds[operation] : 0;
     }
 
-    /** Returns the wire id of an operation of {@link Operations}; assigns one if needed. */
+    /** Returns the wire id of an operation of {@link Operations}; assigns an id if needed. */
     public int operation(int operation) {
         if (operation >= operationIds.length) {
             operationIds = Arrays.copyOf(operationIds, Integer.highestOneBit(operation) * 2);
@@ -108,8 +105,7 @@ public final class Dictionary {
     private int defineOperation(Operations.Entry entry) {
         boolean full = operationCount >= OPERATIONS_MAX || stringBytes > STRING_BYTES_MAX;
         byte[] name = Bytes.utf8(full ? Operations.OTHER : entry.name, Wire.OPERATION_BYTES_MAX);
-        // Names of one kind that are equal after the cut share an id. So do those that became
-        // (other).
+        // Names of one kind that are equal after the cut, or that became (other), share an id.
         String key = entry.kind + new String(name, StandardCharsets.UTF_8);
         Integer known = operationsByName.get(key);
         if (known != null) {
@@ -136,8 +132,8 @@ public final class Dictionary {
     }
 
     /**
-     * Returns the id of a value. Returns 0 if the value is long, if it is not known to have
-     * occurred before, or if there is no space.
+     * Returns the id of a value; 0 if the value has more than 64 characters, if it is not known to
+     * have occurred before, or if there is no space.
      */
     public int value(String value) {
         Integer id = texts.get(value);

@@ -20,14 +20,12 @@ public final class Frame {
         return out.clear().u64(0).u32(0);
     }
 
-    /** Writes the header, after {@link #begin} and the body. */
     public static void finish(Bytes frame, int type) {
         frame.putU32(0, frame.size() - Wire.FRAME_HEADER_BYTES);
         frame.putU32(4, type);
         frame.putU32(8, checksum(frame.array(), 0, frame.size() - Wire.FRAME_HEADER_BYTES));
     }
 
-    /** Returns a complete frame with an existing body. */
     public static byte[] of(int type, byte[] body, int from, int count) {
         Bytes frame = begin(new Bytes(Wire.FRAME_HEADER_BYTES + count)).raw(body, from, count);
         finish(frame, type);

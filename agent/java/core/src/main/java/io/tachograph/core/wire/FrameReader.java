@@ -5,17 +5,14 @@ import io.tachograph.core.log.Messages;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/**
- * Extracts the frames of the server from the received bytes. The size of a frame is bounded,
- * because a server sends no long frames.
- */
+/** Extracts the frames of the server from the received bytes. */
 public final class FrameReader {
-    /** Longest accepted body. PROBES has up to a thousand patterns. */
+    /** Longest accepted body. PROBES has up to 1,000 patterns of at most 1,024 bytes. */
     private static final int BODY_BYTES_MAX = 1 << 20;
 
     /**
-     * The length in a frame header if its four bytes are "HTTP". The answer of the server's HTTP
-     * port begins with them.
+     * The value of the length field if the received bytes begin with "HTTP", as an answer of the
+     * server's HTTP port does.
      */
     private static final int HTTP = 0x50545448;
 
@@ -33,7 +30,6 @@ public final class FrameReader {
         }
     }
 
-    /** Takes all remaining bytes of {@code bytes}. */
     public void push(ByteBuffer bytes) {
         int count = bytes.remaining();
         if (pending.length - size < count) {
@@ -70,12 +66,10 @@ public final class FrameReader {
         return true;
     }
 
-    /** Type of the current frame. */
     public int type() {
         return type;
     }
 
-    /** Body of the current frame, to be read field by field. */
     public BodyReader body() {
         return new BodyReader(body);
     }

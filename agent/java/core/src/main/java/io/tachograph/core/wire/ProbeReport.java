@@ -5,13 +5,11 @@ import java.util.List;
 
 /** The content of PROBED: the result of applying the rules. */
 public final class ProbeReport {
-    /** Revision of the PROBES frame that this answers. */
+    /** Revision of the answered PROBES frame. */
     public long revision;
 
-    /** Number of methods that are recorded. */
     public long on;
 
-    /** Number of methods that are aggregated. */
     public long aggregated;
 
     /** Number of methods that a rule of the server or the agent itself has switched off. */
@@ -55,8 +53,9 @@ public final class ProbeReport {
     }
 
     /**
-     * Adds an operation that the agent itself has aggregated or switched off, or {@code (all)} or
-     * {@code (traces)} (wire.md, PROBED). Operations past the protocol's limit are omitted.
+     * Adds an operation that the agent itself has aggregated or switched off (wire.md, PROBED). The
+     * name {@code (all)} means that nothing is left to switch off, and {@code (traces)} that whole
+     * traces are not recorded. Operations past the protocol's limit are omitted.
      *
      * @param since ns since the Unix epoch
      */
@@ -67,7 +66,6 @@ public final class ProbeReport {
         return this;
     }
 
-    /** Returns the complete frame. */
     public byte[] frame() {
         Bytes frame = Frame.begin(new Bytes(256));
         frame.varint(revision).varint(on).varint(aggregated).varint(off).varint(matched.size());

@@ -12,7 +12,7 @@ public final class ProbeRules {
     private final long revision;
     private final List<Rule> rules;
 
-    /** One rule, not parsed yet. */
+    /** A rule that is not parsed yet. */
     public static final class Rule {
         /** 0 is off, 1 recorded, 2 aggregated. Later versions may add other states. */
         public final int state;

@@ -22,7 +22,7 @@ public final class SampleBatch {
         return this;
     }
 
-    /** Adds an integer, sent as i64. */
+    /** Sent as i64. */
     public SampleBatch add(Series of, long value) {
         series.add(of);
         values.add(value);
@@ -37,7 +37,7 @@ public final class SampleBatch {
         return series.size();
     }
 
-    /** Assigns an id to the series of a sample. @return false if there are too many series */
+    /** Defines the series of a sample. @return false if the dictionary has no space for it */
     public boolean isDefined(int index, Dictionary dictionary) {
         return dictionary.series(series.get(index)) != 0;
     }

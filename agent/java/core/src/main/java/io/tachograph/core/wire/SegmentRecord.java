@@ -24,7 +24,6 @@ public final class SegmentRecord {
         this.dictionary = dictionary;
     }
 
-    /** Removes all content. */
     public void clear() {
         carried.clear();
         events.clear();
@@ -57,9 +56,9 @@ public final class SegmentRecord {
     }
 
     /**
-     * Returns the buffer with space for {@code count} events. This is for a loop that encodes
-     * events itself, as {@link #enter} and {@link #exit} do. The part must already have its first
-     * event. {@link #took} must follow.
+     * Returns the buffer with space for {@code count} events, for a loop that encodes events like
+     * {@link #enter} and {@link #exit}. The part must already have its first event. After the loop,
+     * the caller calls {@link #took}.
      */
     public Bytes room(int count) {
         events.reserve(count * 2 * Bytes.VARINT_BYTES_MAX);
@@ -67,8 +66,6 @@ public final class SegmentRecord {
     }
 
     /**
-     * Ends the loop for which {@link #room} made space.
-     *
      * @param count number of events written since {@link #room}
      * @param exitCount number of exits among them
      * @param end time of the last event
@@ -164,9 +161,7 @@ public final class SegmentRecord {
         return eventCount;
     }
 
-    /**
-     * Number of calls that end in this part. If the part is discarded, this many calls are lost.
-     */
+    /** Number of calls that end in this part. */
     public int exits() {
         return exits;
     }
@@ -175,17 +170,16 @@ public final class SegmentRecord {
         return attributes.size();
     }
 
-    /** Time of the first event, as the caller passed it. */
+    /** Time of the first event. */
     public long start() {
         return start;
     }
 
-    /** The latest time of all events, also of earlier parts of the segment. */
+    /** Time of the last event. If this part has no event yet, the event is in an earlier part. */
     public long last() {
         return last;
     }
 
-    /** The fields of a part that come before its events. */
     public static final class Head {
         public long segment;
 
@@ -197,11 +191,7 @@ public final class SegmentRecord {
         public String thread;
     }
 
-    /**
-     * Writes the content of the record.
-     *
-     * @param startInBase time of the first event relative to the base of the frame, ns
-     */
+    /** @param startInBase time of the first event relative to the base of the frame, ns */
     public void write(Head head, long startInBase, Bytes out) {
         Context parent = head.parent;
         boolean remote = parent != null && parent.segment() == Context.REMOTE;
@@ -230,7 +220,7 @@ public final class SegmentRecord {
         }
     }
 
-    /** Returns the id of a thread name, which is nearly always that of the previous part. */
+    /** The name is nearly always that of the previous part. */
     private int threadId(String name) {
         if (name != threadKnown) {
             threadId = dictionary.text(name);

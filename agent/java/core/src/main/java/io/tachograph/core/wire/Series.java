@@ -4,13 +4,16 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The labels of a series of samples or declared records. The object is reused for all records of
- * the series, because the sender stores the wire id of the series in it.
+ * The labels of a series of samples or declared records. The object, which also holds the wire id,
+ * is reused for all records of the series.
  */
 public final class Series {
     private final Map<String, String> labels;
 
-    /** Id on the wire; 0 if the dictionary has not defined it. Only the sender accesses it. */
+    /**
+     * Id on the wire; 0 if the dictionary has not defined the series. Only the sender accesses the
+     * id.
+     */
     int id;
 
     /** @param labels the labels without {@code __name__} */

@@ -1,8 +1,8 @@
 package io.tachograph.core.wire;
 
 /**
- * Constants of the protocol. Limits in the table of limits in {@code docs/format/wire.md} have the
- * same names there.
+ * Constants of the protocol. A limit that is also in the table of limits of {@code
+ * docs/format/wire.md} has the same name there.
  */
 public final class Wire {
     public static final int VERSION = 1;

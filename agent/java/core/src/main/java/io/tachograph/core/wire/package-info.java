@@ -1,6 +1,6 @@
 /**
- * The client side of the native protocol of {@code docs/format/wire.md}: frames of the agent are
- * encoded, frames of the server are decoded. No I/O and no clock.
+ * Encodes the agent's frames and decodes the server's frames of the native protocol ({@code
+ * docs/format/wire.md}). No I/O and no clock.
  *
  * <p>Before: {@code io.tachograph.core.send.RingReader}. After: {@code
  * io.tachograph.core.send.Link}.

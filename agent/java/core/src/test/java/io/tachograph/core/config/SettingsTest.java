@@ -45,7 +45,7 @@ class SettingsTest {
         assertEquals(List.of(), settings.warnings());
     }
 
-    /** {@code crates/cli/src/command/attach/settings.rs} tests the same with a TOML library. */
+    /** {@code crates/cli/src/command/attach/settings.rs} has the same test with a TOML library. */
     @Test
     void aFileHasTheValuesThatTachoAttachReads() throws Exception {
         Path folder = Path.of("../../../testdata/settings");
@@ -156,7 +156,7 @@ class SettingsTest {
     }
 
     @Test
-    void settingsOfOtherAgentsAreNamed() {
+    void settingsOfOtherAgentsAreReported() {
         Settings settings = Settings.load(null, Map.of("TACHO_CHILDREN", "false"));
         assertEquals(
                 List.of("TACHO_CHILDREN: not a setting of the Java agent"), settings.warnings());
@@ -245,10 +245,7 @@ enabled = 1            | toml enabled=1: expected true or false; using true
         assertEquals(expected, settings.number(Setting.OVERHEAD_MAX));
     }
 
-    /**
-     * Values at the bounds, and outside of them. Columns: setting, text, value as in {@link
-     * Settings#number}, warning.
-     */
+    /** Columns: setting, text, value as in {@link Settings#number}, warning. */
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',

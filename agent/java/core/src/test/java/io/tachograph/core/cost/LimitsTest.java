@@ -16,15 +16,14 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** Which operations are aggregated or switched off, when, and with which reason. */
 class LimitsTest {
     private static final Costs COSTS = new Costs(100, 60, 2);
     private static final long SECOND = 1_000_000_000L;
 
     /**
-     * A window in which operation 1 has the given number of calls per second, operation 2 a tenth
-     * of it, and operation 3 a hundredth. Operation 4 has as many calls as operation 1, but is not
-     * a method.
+     * A window in which operation 1 has the given number of calls per second, operation 2 a tenth,
+     * and operation 3 a hundredth. Operation 4 has as many calls as operation 1, but is not a
+     * method.
      */
     private static Window window(long calls, long processNanos, long senderNanos) {
         Window window = new Window(SECOND, processNanos, senderNanos);
@@ -82,7 +81,7 @@ class LimitsTest {
                 judge(strict, window(1_000_000, SECOND, 0), 1, 2, 3));
     }
 
-    /** Calls of methods that are aggregated, by a setting or for their rate, cost time too. */
+    /** Calls of aggregated methods cost time too. */
     @Test
     void aggregatedMethodsAreSwitchedOffToo() {
         Limits limits = new Limits(0, 10_000);
@@ -132,7 +131,7 @@ class LimitsTest {
     void unrecordedCallsCountInTheBudget() {
         Window window = new Window(SECOND, SECOND, 0);
         window.add(1, 100_000, 0, true, COSTS);
-        window.addLeftOut(10_000_000, COSTS);
+        window.addUnsampled(10_000_000, COSTS);
         assertEquals(0.03, window.overhead(), 1e-9);
     }
 
@@ -152,7 +151,7 @@ class LimitsTest {
             window.add(2, 50_000, 0, true, COSTS);
             window.add(3, 10_000, 0, true, COSTS);
             window.add(4, 0, 200_000, true, COSTS);
-            window.addLeftOut(10_000_000, COSTS);
+            window.addUnsampled(10_000_000, COSTS);
             assertEquals(0.048, window.overhead(), 1e-9);
             Limits.Verdict verdict = limits.judge(window, COSTS, each -> each == 4, each -> false);
             said =
@@ -191,9 +190,9 @@ class LimitsTest {
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void theCalibrationMeasuresEachKindOfCall(boolean leavesOut) throws Exception {
+    void theCalibrationMeasuresEachKindOfCall(boolean isSampling) throws Exception {
         Calibration calibration =
-                new Calibration(0, leavesOut, AgentLog.to(new PrintStream(System.out), true));
+                new Calibration(0, isSampling, AgentLog.to(new PrintStream(System.out), true));
         assertFalse(calibration.costs().areKnown());
         calibration.measure();
         Costs first = calibration.costs();
@@ -203,7 +202,7 @@ class LimitsTest {
         assertTrue(costs.aggregateNanos <= first.aggregateNanos);
         assertTrue(costs.recordNanos > 1 && costs.recordNanos < 100_000, "" + costs.recordNanos);
         assertTrue(costs.aggregateNanos > 1 && costs.aggregateNanos < 100_000);
-        assertEquals(leavesOut, costs.leftOutNanos > 0);
-        assertTrue(costs.leftOutNanos < costs.recordNanos, "" + costs.leftOutNanos);
+        assertEquals(isSampling, costs.unsampledNanos > 0);
+        assertTrue(costs.unsampledNanos < costs.recordNanos, "" + costs.unsampledNanos);
     }
 }

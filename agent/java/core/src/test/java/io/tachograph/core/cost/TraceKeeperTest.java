@@ -53,8 +53,8 @@ class TraceKeeperTest {
         }
 
         /**
-         * Makes a trace of one call. If the name has a slash, the part after it is the flags of the
-         * incoming header.
+         * Makes a trace of one call. The part of the name after a slash is the flags of the
+         * incoming {@code traceparent}.
          */
         private void trace(String name) {
             String[] parts = name.split("/");
@@ -90,7 +90,6 @@ class TraceKeeperTest {
             return keptInSecond;
         }
 
-        /** The counts of an operation: recorded of total. */
         String told(String name) {
             TraceCounts counts = new TraceCounts(buffers);
             counts.read();
@@ -98,7 +97,7 @@ class TraceKeeperTest {
             for (int at = 0; at < entries.length; at++) {
                 if (Operations.shared().entry(entries[at].operation()).name.equals(name)) {
                     long kept = counts.allKept(at);
-                    return kept + " of " + (kept + counts.allLeftOut(at));
+                    return kept + " of " + (kept + counts.allUnsampled(at));
                 }
             }
             return "unknown";
@@ -134,11 +133,11 @@ class TraceKeeperTest {
         // Not above the limit: everything is recorded from the first second on.
         "100, a=60 b=30 c=1, a=1200 b=600 c=20, 91",
         "100, a=100, a=2000, 100",
-        // One or two operations are hot. The others lose traces at most in the first second.
+        // One or two operations are hot. Other operations lose traces at most in the first second.
         "100, hot=20000 rare=1, hot=1700 rare=20, 100",
         "100, hot=20000 some=30 rare=1, hot=1100 some=571 rare=20, 100",
         "1000, hot=50000 hotter=90000 rare=2, hot=8500 hotter=8500 rare=39, 1000",
-        // With more operations than the limit, each gets an equal share.
+        // There are more operations than permitted traces per second. Each gets an equal share.
         "3, a=50 b=50 c=50 d=50 e=50 f=50, a=8 b=8 c=8 d=8 e=8 f=8, 3",
         // One operation has the whole limit.
         "1, hot=3000, hot=14, 1",
@@ -150,7 +149,7 @@ class TraceKeeperTest {
         long all = 0;
         for (int second = 0; second < seconds; second++) {
             long kept = load.second(rates);
-            // Each operation may have one permit more: the initial one, or a saved one.
+            // Each operation may have one more permit: an initial or a saved permit.
             assertTrue(kept <= ofSecond + rates.split(" ").length, kept + " kept");
             all += kept;
         }
@@ -163,7 +162,7 @@ class TraceKeeperTest {
         }
     }
 
-    /** The limit holds even in the first second of a burst, before its load is known. */
+    /** The keeper computes shares from the previous second, in which the load was low. */
     @Test
     void aBurstIsLimitedInItsFirstSecond() {
         Load load = new Load(100);
@@ -199,7 +198,7 @@ class TraceKeeperTest {
         assertEquals(from, load.told("from"));
     }
 
-    /** Traces that begin here get the rest of the limit, and at least a tenth of the limit. */
+    /** Traces that begin in this process get the rest of the limit, at least a tenth of it. */
     @Test
     void tracesOfOtherProcessesComeFirst() {
         Load load = new Load(100);
@@ -238,9 +237,9 @@ class TraceKeeperTest {
             load.second("a=1 b=1");
             seconds++;
         }
-        // The shares of a second are computed from the previous second, so a trace of the first
-        // quiet second may not be recorded.
-        assertTrue(seconds == 30 || seconds == 31, "said after " + seconds);
+        // Shares come from the previous second, so a trace of the first quiet second may not be
+        // recorded.
+        assertTrue(seconds == 30 || seconds == 31, "the end was logged after " + seconds + " s");
         assertEquals("all traces are recorded again", said(load).get(1));
     }
 

@@ -20,8 +20,8 @@ class AnswerPauseTest {
     }
 
     /**
-     * Times of successive answers, and after each answer the pause before the next one if there is
-     * news, in ms.
+     * Columns: the times of successive answers, and for each answer the pause after it if there is
+     * news. Both are in ms.
      */
     @ParameterizedTest
     @CsvSource({

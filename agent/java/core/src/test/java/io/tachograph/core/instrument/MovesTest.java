@@ -12,7 +12,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.stream.Collectors;
 
-/** The listener that each change of a move calls, and the moves that are left. */
 class MovesTest {
     private final Moves moves =
             new Moves(AgentLog.to(new PrintStream(new ByteArrayOutputStream()), false));
@@ -23,7 +22,7 @@ class MovesTest {
         switch (action) {
             case "move" -> moves.aggregate(operation, "rate");
             case "off" -> moves.switchOff(operation, "budget");
-            case "leave" -> moves.leaveTracesOut("rate");
+            case "leave" -> moves.excludeTraces("rate");
             case "keep" -> moves.keepTraces();
             case "exhausted" -> moves.exhausted("budget");
             default -> moves.relieved();

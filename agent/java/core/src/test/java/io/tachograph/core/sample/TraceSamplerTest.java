@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/** The number of unrecorded calls between two samples, from which the overhead is computed. */
+/** The overhead is computed from the number of unrecorded calls between two samples. */
 class TraceSamplerTest {
     @Test
     void unrecordedCallsOfTheWholeIntervalAreCounted() {
@@ -27,9 +27,8 @@ class TraceSamplerTest {
                 buffer.exit(buffer.enter(operation));
             }
             sampler.sample(new SampleBatch(1));
-            // The first trace and 100 further traces are recorded, 101 in total: 40, and later 61
-            // of the 300.
-            assertEquals(Math.min(61, traces), traces - sampler.callsLeftOut());
+            // The first trace and 100 further traces are recorded: 40, and later 61 of the 300.
+            assertEquals(Math.min(61, traces), traces - sampler.callsUnsampled());
         }
     }
 }

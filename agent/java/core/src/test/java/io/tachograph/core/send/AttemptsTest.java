@@ -24,8 +24,8 @@ class AttemptsTest {
     }
 
     /**
-     * After a failure with a pause of 30 s. The number is the time until a program that ends
-     * connects again, in ms; 0 if it does not.
+     * Columns: the failure, which has a pause of 30 s; and the time after which a program that ends
+     * connects again, ms. 0 means that the program does not connect again.
      */
     @ParameterizedTest
     @CsvSource({"SILENT, 100", "BUSY, 30000", "LASTING, 0"})

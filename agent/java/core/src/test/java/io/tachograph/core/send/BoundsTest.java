@@ -24,7 +24,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** Bounds on what the agent sends and accepts, each tested at the bound and one past it. */
+/** Bounds on the data that the agent sends and accepts. */
 class BoundsTest {
     private static final int HELLO_HEAD = 5 + 2 + 16;
 
@@ -109,8 +109,8 @@ class BoundsTest {
     }
 
     /**
-     * Length of a cut text, bytes; -2 if it is neither the whole text nor its start with an
-     * ellipsis.
+     * Length of the text {@code cut}, bytes. -2 if {@code cut} is neither the whole text nor its
+     * beginning with an ellipsis.
      */
     private static int kept(String cut, int bytes) {
         int length = cut.getBytes(StandardCharsets.UTF_8).length;

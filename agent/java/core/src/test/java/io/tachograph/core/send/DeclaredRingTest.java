@@ -172,7 +172,7 @@ class DeclaredRingTest {
         assertEquals(1, few.id("a", "J", "x", ""));
         assertEquals(1, few.id("a", "J", "x", ""), "the same declaration has the same id");
         assertEquals(0, few.id("c".repeat(60), "J", "x", ""), "too many characters");
-        assertEquals(2, few.id("a", "J", "x", "s"), "other fields make another type");
+        assertEquals(2, few.id("a", "J", "x", "s"), "a field with another unit makes another type");
         assertEquals(0, few.id("b", "J", "x", ""), "too many types");
         for (String kinds : new String[] {"Q", "JJ", ""}) {
             assertEquals(0, new RecordTypes(2, 60).id("a", kinds, "x", ""), kinds);

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import java.util.Arrays;
 import java.util.Map;
 
-/** Calls whose thread ends without their exits. */
+/** Threads that end without the exits of their calls. */
 class EndedThreadTest {
     private static final int OUTER = Operations.shared().id(Operations.METHOD, "outer");
     private static final int INNER = Operations.shared().id(Operations.METHOD, "inner");

@@ -34,10 +34,7 @@ class ExceptionTextTest {
         }
     }
 
-    /**
-     * Exceptions of drivers without {@code java.sql}, and of libraries that wrap drivers, are
-     * recognised by the name of their class or of a superclass.
-     */
+    /** Exceptions of drivers without {@code java.sql}, and of libraries that wrap drivers. */
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -93,7 +90,7 @@ class ExceptionTextTest {
                 saxOf(new Trap()));
     }
 
-    /** Its own message is null, so {@code getMessage} would ask its cause. */
+    /** {@code SAXException.getMessage} asks the cause, because the exception has no message. */
     private static Exception saxOf(Exception cause) {
         SAXException wrapping = new SAXException();
         wrapping.initCause(cause);

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** Log lines about outages and dropped calls. Each event begins with its time in seconds. */
+/** Log lines about outages and dropped calls. */
 class OutagesTest {
     private static final String GOES_ON = "; the program goes on, the agent keeps trying";
 
@@ -26,10 +26,10 @@ class OutagesTest {
     private final Outages outages = new Outages(AgentLog.to(new PrintStream(said), false), totals);
 
     /**
-     * @param event {@code 3 lost}, {@code 3 fails} (an attempt to connect), {@code 3 unknown} and
-     *     {@code 3 expired} (refusals of the token), {@code 3 connects},
-     *     {@code 3 drops} (five records), {@code 3 looks} (the check while connected), {@code 3
-     *     ends} (the end of the program)
+     * @param event time in seconds, and {@code lost}, {@code fails} (an attempt to connect), {@code
+     *     unknown} or {@code expired} (a refusal of the token), {@code connects}, {@code drops}
+     *     (five records), {@code looks} (the check while connected) or {@code ends} (the end of the
+     *     program)
      */
     private void happens(String event) {
         String[] words = event.trim().split(" ");

@@ -10,7 +10,6 @@ import io.tachograph.core.wire.Dictionary;
 
 import org.junit.jupiter.api.Test;
 
-/** Frames wait until they are acknowledged and keep their numbers; their total size is bounded. */
 class OutboxTest {
     private final Outbox outbox = new Outbox(new Dictionary(Operations.shared()), 400_000);
 
@@ -28,7 +27,7 @@ class OutboxTest {
     }
 
     @Test
-    void numbersSurviveReconnects() {
+    void theNumbersOfFramesSurviveReconnects() {
         frame(10);
         frame(10);
         frame(10);

@@ -34,15 +34,14 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Collectors;
 
 /**
- * Several threads make random nested calls, with exceptions and missed exits. The decoded
- * records must be exactly these calls. If calls were dropped, only whole subtrees may be missing,
- * and the count must be right. A seed makes a run repeatable, except for the scheduling of threads.
+ * Several threads make random nested calls, with exceptions and missed exits. The decoded records
+ * must be exactly these calls, except for dropped and counted subtrees. A seed makes a run
+ * repeatable, except for the scheduling of threads.
  */
 class RingTest {
     private static final int THREADS = 4;
     private static final int ROOTS = 400;
 
-    /** A call made by the test. */
     private static final class Node {
         String name;
         boolean failed;
@@ -58,7 +57,6 @@ class RingTest {
         }
     }
 
-    /** A thread that makes random calls. */
     private static final class Caller extends Thread {
         final List<Node> roots = new ArrayList<>();
         final Random random;
@@ -66,7 +64,7 @@ class RingTest {
         long entered;
         volatile Throwable fault;
 
-        /** Ends of calls for another thread to perform; null if all calls end on their thread. */
+        /** The calls that another thread must end; null if each call ends on its own thread. */
         Queue<Runnable> handed;
 
         Caller(Buffers buffers, int number, long seed) {
@@ -90,8 +88,8 @@ class RingTest {
         }
 
         /**
-         * Does nothing if {@link #handed} is null. Otherwise renames the call with some
-         * probability, and may leave the end of an outermost call to another thread.
+         * Renames the call with some probability, and may leave the end of an outermost call to
+         * another thread. Does nothing if {@link #handed} is null.
          *
          * @return true if another thread ends the call
          */
@@ -239,7 +237,7 @@ class RingTest {
         long[] dropped = {buffers.callsDroppedWithoutBuffer()};
         buffers.forEach(buffer -> dropped[0] += buffer.callsDropped());
         if (buffers.traces() != null) {
-            buffers.forEach(buffer -> dropped[0] += buffer.gate().callsLeftOut());
+            buffers.forEach(buffer -> dropped[0] += buffer.gate().callsUnsampled());
         }
         assertEquals(
                 callers.stream().mapToLong(caller -> caller.entered).sum(),
@@ -330,8 +328,8 @@ class RingTest {
         options.tracesMax = tracesMax;
         List<Caller> callers = run(seed, options);
         Map<String, List<Call>> roots = byThread();
-        // No TraceKeeper renews the shares here. So the first trace of the operation is recorded,
-        // and as many further traces as the limit permits in one second.
+        // No TraceKeeper renews the shares. So the first trace of the operation is recorded, and as
+        // many further traces as the limit permits in one second.
         assertEquals(Math.min(THREADS * ROOTS, tracesMax + 1), decoder.roots.size());
         for (Caller caller : callers) {
             Iterator<Node> made = caller.roots.iterator();
@@ -368,16 +366,13 @@ class RingTest {
     void eachCallIsRecordedOrCountedWithALowLimitOfThreads(long seed, int threadsMax)
             throws Exception {
         Buffers.Options options = new Buffers.Options();
-        // The limit is rounded up to 64 buffers, so all callers get one.
+        // The limit is rounded up to 64 buffers, enough for all callers.
         options.threadsMax = threadsMax;
         List<Caller> callers = run(seed, options);
         assertFalse(callers.isEmpty());
     }
 
-    /**
-     * Long attributes divide a segment into parts, as many events do, so that no frame exceeds the
-     * server's limit.
-     */
+    /** Long attributes divide a segment into parts, so that no frame exceeds the server's limit. */
     @Test
     void longAttributesMakeNoLongFrame() {
         Buffers.Options options = new Buffers.Options();
@@ -402,10 +397,7 @@ class RingTest {
         assertEquals(1_501, totals.callsSent());
     }
 
-    /**
-     * The wall clock is set while a call is open. The call keeps its duration, and the next call
-     * has the new time.
-     */
+    /** The open call keeps its duration, and the next call has the new time. */
     @ParameterizedTest
     @CsvSource({"3600", "-3600"})
     void aClockChangeDoesNotMoveOpenCalls(long seconds) {

@@ -30,8 +30,8 @@ import javax.net.ssl.TrustManagerFactorySpi;
 import javax.net.ssl.X509TrustManager;
 
 /**
- * Even if the program trusts every server by default, the agent trusts only the authorities that
- * its own settings name.
+ * Even if the program trusts every server by default, the agent trusts only the authorities in its
+ * settings.
  */
 class TlsFilesTest {
     private static final String TRUST = "ssl.TrustManagerFactory.algorithm";
@@ -53,7 +53,7 @@ class TlsFilesTest {
         ours = new Authority(place, "ours");
         other = new Authority(place, "other");
         client = ours.sign("client", NAMES);
-        // Made before the provider is inserted, because the server needs the key manager of the JDK.
+        // Made before the provider is inserted: the server needs the key manager of the JDK.
         context = ours.context(ours.sign("server", NAMES));
         Security.insertProviderAt(new TrustingProvider(), 1);
     }

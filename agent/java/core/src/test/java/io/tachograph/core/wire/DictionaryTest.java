@@ -13,7 +13,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 import java.nio.charset.StandardCharsets;
 
-/** Ids, their bounds, the division of the dictionary into frames, and the cutting of long text. */
 class DictionaryTest {
     @Test
     void textsPastTheBoundBecomeOther() {

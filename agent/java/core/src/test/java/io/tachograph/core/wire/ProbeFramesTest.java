@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** PROBES and PROBED match the vectors that the Rust tests use too. */
+/** PROBES and PROBED match the vectors of the Rust tests. */
 class ProbeFramesTest {
     private static Vectors.Case vector(String name) throws Exception {
         return Vectors.read("probes.vec").get(name);
@@ -78,7 +78,7 @@ class ProbeFramesTest {
         assertTrue(report.frame().length < 300 * 530 + 256 * 530);
     }
 
-    /** Bodies that end before the end of a field, one for each field; and one with 1,001 rules. */
+    /** Bodies that end inside each of the fields, and a body with 1,001 rules. */
     @ParameterizedTest
     @ValueSource(strings = {"", "01", "0101", "010100", "01010005", "01e907"})
     void invalidRulesAreRefused(String hex) {

@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 
-/** Declared records match the vectors that the Rust tests use too. */
+/** Declared records match the vectors of the Rust tests. */
 class RecordVectorTest {
     private final RecordTypes types = new RecordTypes(8, 1_000);
     private final Dictionary dictionary = new Dictionary(Operations.shared());
@@ -36,7 +36,7 @@ class RecordVectorTest {
         assertEquals(2, types.id("shop_everything", "ZJDSEUFT", everything));
         assertEquals(1, dictionary.text("GIVEN_UP"));
         assertEquals(2, dictionary.text("straße-漢字"));
-        // Series get their ids in the order of use. So one record of each type is written.
+        // A series gets its id when it is first used. The vectors have the ids 1 and 2.
         Bytes nowhere = new Bytes(64);
         for (int id = 1; id <= 2; id++) {
             assertTrue(record.write(types.entry(id), outside(), 0, nowhere));

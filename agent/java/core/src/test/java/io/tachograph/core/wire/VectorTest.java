@@ -19,7 +19,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Map;
 
-/** The bytes match the vectors that the Rust tests use too. */
+/** The bytes match the vectors of the Rust tests. */
 class VectorTest {
     private static void assertFrame(Vectors.Case expected, byte[] frame) {
         assertEquals(
@@ -110,8 +110,8 @@ class VectorTest {
             FrameReader frames = new FrameReader();
             frames.push(ByteBuffer.wrap(damaged));
             if (at < 4) {
-                // If the length becomes larger, the reader waits for more bytes, or refuses a
-                // length that no server sends. If it becomes smaller, the checksum is wrong.
+                // With a larger length, the reader waits for more bytes, or refuses a length that
+                // no server sends. With a smaller length, the checksum is wrong.
                 try {
                     assertFalse(frames.next());
                 } catch (FrameReader.Damaged e) {
@@ -135,8 +135,8 @@ class VectorTest {
     }
 
     /**
-     * Returns a dictionary with the texts and operations of {@code data.vec}. They get the same ids
-     * as there, because ids are assigned in the order of use.
+     * Returns a dictionary with the texts and operations of {@code data.vec}. The ids are the same,
+     * because ids are assigned in the order of use.
      */
     private static Dictionary dictionary(Vectors.Case dict) {
         Dictionary dictionary = new Dictionary(Operations.shared());
@@ -158,8 +158,8 @@ class VectorTest {
     void definitionsMatchTheVectors() throws Exception {
         Vectors.Case expected = Vectors.read("data.vec").get("dict");
         Dictionary dictionary = dictionary(expected);
-        // The ids of the series in the vector have a gap, and those of the agent never do. So only
-        // the part before the series is compared.
+        // Only the part before the series is compared, because the ids of the series in the vector
+        // have a gap.
         byte[] frame = dictionary.frame(0, dictionary.size());
         String body = HexFormat.of().formatHex(frame, Wire.FRAME_HEADER_BYTES, frame.length);
         assertEquals(

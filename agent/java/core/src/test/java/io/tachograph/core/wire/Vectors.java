@@ -9,11 +9,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The cases of {@code testdata/wire/*.vec}, which the Rust tests use too. */
+/** The cases of {@code testdata/wire/*.vec}. */
 public final class Vectors {
     private static final Path FOLDER = Path.of("../../../testdata/wire");
 
-    /** One case: its keys and their values, in order, and the whole frame. */
+    /** Keys and values, in order, and the whole frame. */
     public record Case(String name, List<Map.Entry<String, String>> keys, byte[] frame) {
         public String one(String key) {
             return keys.stream()

@@ -37,8 +37,7 @@ public final class AsyncListening implements InvocationHandler {
                     listenAgain(proxy, method, arguments[0]);
             }
         } catch (Throwable e) {
-            // An exception must not reach the server. Without this event, the record of the request
-            // may have no end.
+            // An exception must not reach the server. The recorded call may then have no end.
         }
         return null;
     }
@@ -48,8 +47,8 @@ public final class AsyncListening implements InvocationHandler {
     }
 
     /**
-     * Registers the listener again, because the program has called {@code startAsync} again (after
-     * a dispatch), which drops all listeners.
+     * Registers the listener again. The program has called {@code startAsync} again after a
+     * dispatch, and such a call drops all listeners.
      */
     private static void listenAgain(Object proxy, Method told, Object event) throws Exception {
         Method get = told.getParameterTypes()[0].getMethod("getAsyncContext");

@@ -3,9 +3,7 @@ package io.tachograph.bootstrap.probe;
 import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
-/**
- * The wait for a connection: {@code DataSource.getConnection}. Only the outermost call is recorded.
- */
+/** The wait for a connection: the outermost {@code DataSource.getConnection}. */
 public final class Connections {
     private static final ClassValue<Integer> OPERATIONS =
             new ClassValue<>() {

@@ -6,11 +6,10 @@ import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * Counts, for each object in a queue, the submissions by threads without a recorded call. A
- * recorded submission of the same object needs this count: it is the number of earlier submissions
- * that run first. Most submissions of most programs are not recorded, so counting must be cheap. It
- * uses a table of fixed size, 64 KiB, usually with one word for each waiting object, and neither
- * locks nor allocates. An increment and a decrement together take 21 ns (x86, JDK 17); the two
- * writes are 12 ns of this.
+ * recorded submission of the same object needs this count of earlier submissions, which run first.
+ * Most submissions of most programs are not recorded, so counting must be cheap. The table has a
+ * fixed size, 64 KiB, and usually one word for each waiting object. Counting neither locks nor
+ * allocates. An increment and a decrement together take 21 ns (x86, JDK 17).
  *
  * <pre>
  * word    48 bits of the hash of queue and object, never 0 | 16 bits of the count; a free word is 0
@@ -18,8 +17,8 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * </pre>
  *
  * Two pairs of queue and object share a count if 58 bits of their hashes agree. An increment takes
- * the first word of the bucket that is free, or that belongs to the pair and can still count, so
- * several words may belong to one pair. The sum of the counts in these words is the count.
+ * the first word of the bucket that is free, or that belongs to the pair and is not full. So
+ * several words may belong to one pair; the count is their sum.
  */
 final class HandOverCounts {
     private static final int BUCKETS = 1 << 10;
@@ -59,7 +58,7 @@ final class HandOverCounts {
         return false;
     }
 
-    /** Sets the count of the pair to zero. @return the count before */
+    /** @return the count of the pair, which becomes zero */
     int takeAll(int place, Object task) {
         long hash = hash(place, task);
         int bucket = bucket(hash);

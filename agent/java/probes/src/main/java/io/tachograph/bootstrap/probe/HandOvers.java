@@ -14,27 +14,26 @@ import java.util.function.BiFunction;
 
 /**
  * The submissions of one object to one queue that have not begun to run, oldest first, including
- * unrecorded ones. They are modified only during a change of the map that contains them, or after
- * their removal from the map.
+ * unrecorded ones. Submissions are modified only during a change of the map that contains them, or
+ * after their removal from the map.
  *
- * <p>If an object was submitted once, its run belongs to that submission. If it was submitted
- * several times, only a FIFO queue defines the submission to which a run belongs. If the order is
- * uncertain and the origins differ, the runs have no parent rather than a wrong one. This holds
- * until all of these runs have begun.
+ * <p>If an object was submitted several times, only a FIFO queue defines the submission to which a
+ * run belongs. If the order is uncertain and the origins differ, a parent might be wrong. The runs
+ * of the object then have no parent, until all its submissions have begun to run.
  */
 final class HandOvers {
     /**
-     * Maximum number of origins beyond the first of each object, over all objects; about 100 bytes
+     * Maximum number of origins after the first of each object, over all objects; about 100 bytes
      * each.
      */
     static final int MORE_MAX = 65_536;
 
     /**
-     * If the queue is empty and the newest submission is older than this, it is assumed that the
-     * program emptied the queue directly, without a method of the pool. The time must be longer
+     * If the queue is empty and the newest submission is older than this, the program has
+     * presumably emptied the queue directly, without a method of the pool. The limit must be longer
      * than a thread of the pool takes on a busy machine between the removal of an object from the
-     * queue and the begin of its run. It is measured exactly: the coarse clock stands still while
-     * the sender does not run, and then seems to jump.
+     * queue and the start of its run. The age is measured with {@code System.nanoTime}: the time of
+     * {@code CoarseClock} does not advance while the sender does not run.
      */
     private static final long LEFT_OVER_NANOS = 5_000_000_000L;
 
@@ -46,12 +45,12 @@ final class HandOvers {
     private long newestNanos;
 
     /**
-     * True if a submission is possibly not in the queue, because a rejection handler of the program
-     * decided about it.
+     * True if a submission is possibly absent from the queue, because a rejection handler of the
+     * program decided about it.
      */
     private boolean isLoose;
 
-    /** True if a run possibly did not belong to the oldest submission. */
+    /** True if a run possibly belonged to a submission that was not the oldest. */
     private boolean isMixed;
 
     /** Consecutive submissions with the same origin. */
@@ -66,7 +65,7 @@ final class HandOvers {
         }
     }
 
-    /** A change to the submissions of an object. Each thread has one Change, which it reuses. */
+    /** A change to the submissions of an object. Each thread reuses one Change. */
     static final class Change implements BiFunction<Object, HandOvers, HandOvers> {
         private static final int ADD = 0;
         private static final int BEGIN = 1;
@@ -80,10 +79,8 @@ final class HandOvers {
         private boolean isKnown;
 
         /**
-         * Adds a submission.
-         *
-         * @param unrecordedBefore number of earlier waiting submissions without an origin; until
-         *     now {@link HandOverCounts} counted them
+         * @param unrecordedBefore number of earlier waiting submissions without an origin, from
+         *     {@link HandOverCounts}
          * @param isLoose true if the submission possibly does not enter the queue
          */
         Change add(Queue<?> queue, Context origin, int unrecordedBefore, boolean isLoose) {
@@ -95,10 +92,7 @@ final class HandOvers {
             return this;
         }
 
-        /**
-         * Removes the oldest submission, because the object has left the queue, to run or for
-         * another reason.
-         */
+        /** Removes the oldest submission, because the object has left the queue. */
         Change begin(Queue<?> queue) {
             this.kind = BEGIN;
             this.queue = queue;
@@ -163,7 +157,7 @@ final class HandOvers {
         add(change.origin, 1);
     }
 
-    /** True if the queue is empty. Only queues that run no code of the program are asked. */
+    /** Only queues that run no code of the program are asked. */
     private static boolean isEmpty(Queue<?> queue) {
         return keepsOrder(queue) && queue.isEmpty();
     }

@@ -14,8 +14,8 @@ import java.util.Map;
 import java.util.concurrent.CompletionStage;
 
 /**
- * Outgoing requests. The outermost request of a thread is a call of kind http-client. It is the
- * parent of the request that the server records.
+ * Outgoing requests. The outermost request of a thread is a call of kind http-client, the parent of
+ * the request that the server records.
  */
 public final class HttpClient {
     public static final String TRACEPARENT = "traceparent";
@@ -25,13 +25,10 @@ public final class HttpClient {
 
     private static final Names NAMES = new Names(Operations.HTTP_CLIENT, HOSTS_MAX);
 
-    /** Sets a header of a request of the JDK's client. It is looked up at the first request. */
+    /** Sets a header of a request of the JDK's client. */
     private static volatile MethodHandle headerSetter;
 
-    /**
-     * Returns the headers that the JDK's client adds. It is looked up at the first follow-up
-     * request.
-     */
+    /** Returns the headers that the JDK's client adds. */
     private static volatile MethodHandle headersGetter;
 
     /** Null for a synchronous request, which is a call of the current thread. */
@@ -45,13 +42,11 @@ public final class HttpClient {
     }
 
     /**
-     * Begins a request.
-     *
      * @param later true if the answer is a promise
      * @param authority host and port as in the URL
      * @param path the path without the query
-     * @return null inside another request, or without memory or stack to record it; otherwise one
-     *     of the end methods must follow
+     * @return null if this thread is inside another request, or if a lack of memory or stack
+     *     prevents the recording; otherwise {@link #end} or {@link #endWith} must follow
      */
     public static HttpClient begin(boolean later, String method, String authority, String path) {
         if (!Outermost.enter(Outermost.HTTP_CLIENT)) {
@@ -147,7 +142,7 @@ public final class HttpClient {
         if (getter == null) {
             Method headers = null;
             for (Method method : inside.lookupClass().getDeclaredMethods()) {
-                // JDK 11 uses the first name, later ones the second.
+                // JDK 11 uses the first name, later versions the second.
                 if (method.getName().equals("getSystemHeaders")
                         || method.getName().equals("getSystemHeadersBuilder")) {
                     headers = method;
@@ -174,8 +169,8 @@ public final class HttpClient {
     }
 
     /**
-     * The value of the {@code traceparent} header. It names this call; if this call is not recorded,
-     * its parent or its unrecorded trace. Null if there is none of these.
+     * The value of the {@code traceparent} header. It names this call or, if this call is not
+     * recorded, its parent or its unrecorded trace. Null if there is none of these.
      */
     public String traceparent() {
         return text(later == null ? Recorder.context() : later.context());
@@ -190,17 +185,12 @@ public final class HttpClient {
         return context == null ? null : context.traceparent();
     }
 
-    /** Ends the call when the promise completes. */
     public void endWith(CompletionStage<?> promise) {
         leave();
         promise.whenComplete((answer, thrown) -> finish(HttpStatus.of(answer), thrown));
     }
 
-    /**
-     * Ends the call with the answer or an exception.
-     *
-     * @param status 0 if unknown
-     */
+    /** @param status 0 if unknown */
     public void end(int status, Throwable thrown) {
         leave();
         finish(status, thrown);

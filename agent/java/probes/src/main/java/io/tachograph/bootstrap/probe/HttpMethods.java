@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * The methods that may be part of a name. A client can send any word as a method, so other methods
- * are replaced.
+ * The HTTP methods that may be part of the name of an operation. {@code OTHER} replaces all other
+ * methods, because a client can send any word as a method.
  */
 final class HttpMethods {
     private static final String[] KNOWN = {

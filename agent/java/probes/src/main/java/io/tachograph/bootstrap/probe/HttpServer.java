@@ -6,8 +6,8 @@ import io.tachograph.bootstrap.Recorder;
 import java.lang.ref.WeakReference;
 
 /**
- * Incoming requests. The outermost request of a thread is a call of kind http-server. Unless a
- * recorded call encloses it, it is the root of its trace in this process.
+ * Incoming requests. The outermost request of a thread is a call of kind http-server, the root of
+ * its trace in this process unless a recorded call encloses it.
  */
 public final class HttpServer {
     private static final int FAILED_FROM = 500;
@@ -45,8 +45,8 @@ public final class HttpServer {
      *
      * @param method the method as sent
      * @param prefix text before {@code route}, for example a context path; null if there is none
-     * @param route the pattern that the server matched; null if unknown, and then it is derived
-     *     from {@code path}
+     * @param route the pattern that the server matched; if null, a route is derived from {@code
+     *     path}
      * @param path the path as sent, without the query
      * @param traceparent the header, valid or not, or null
      * @param requestId the id that came with the request, or null
@@ -61,8 +61,8 @@ public final class HttpServer {
             String requestId) {
         ServerRequest request = Outermost.here().request;
         int operation = request.begin(method, prefix, route, path);
-        // The context is attached even if it is null, because a request does not belong to the call
-        // that started this thread.
+        // Even a null context is attached, because a request does not belong to the call that
+        // started this thread.
         Context before = Recorder.attach(Context.parse(traceparent));
         int call = Recorder.enter(operation);
         request.began(call);
@@ -120,7 +120,7 @@ public final class HttpServer {
     }
 
     /**
-     * Notes that the server sends nothing more for a request. If the request is pending, it ends.
+     * Called when the server sends nothing more for a request. A pending request ends.
      *
      * @param by as in {@link LaterAnswer#comesBackAs}
      */
@@ -146,7 +146,7 @@ public final class HttpServer {
         }
     }
 
-    /** True if {@code by} is the last object that the thread's current request has closed. */
+    /** True if the last call of {@link #closed} during the thread's request was for {@code by}. */
     public static boolean isClosed(Object by) {
         return Outermost.here().request.hasClosed(by);
     }
@@ -166,11 +166,11 @@ public final class HttpServer {
     }
 
     /**
-     * Ends the work of the thread for the request: the request is answered, or another thread will
-     * answer it.
+     * Called when the thread ends its work for the request: the request is answered, or another
+     * thread will answer it.
      *
-     * @param call the result of {@link #enter} or {@link #resume}, or {@link Outermost#INSIDE}; if
-     *     0, nothing is recorded (inlined advice has this value after an exception)
+     * @param call the result of {@link #enter} or {@link #resume}, or {@link Outermost#INSIDE}. If
+     *     it is 0, nothing is recorded; the advice passes 0 if its code at the entry threw
      * @param status 0 if not yet known
      */
     public static void exit(int call, int status, Throwable thrown) {
@@ -232,8 +232,8 @@ public final class HttpServer {
     }
 
     /**
-     * Tells whether {@code server} has servlets, which provide their route: 1 yes, 0 no, -1 if
-     * another server was checked last, or none.
+     * Returns whether {@code server} has servlets, which provide their route: 1 yes, 0 no, -1 if
+     * another server or none was checked last.
      */
     public static int servlets(Object server) {
         Looked last = looked;

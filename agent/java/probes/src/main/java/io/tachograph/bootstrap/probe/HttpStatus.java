@@ -5,8 +5,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Reads the status of a {@code java.net.http.HttpResponse}. The bootstrap loader cannot see that
- * class. This class is loaded when the first promise completes.
+ * Reads the status of a {@code java.net.http.HttpResponse}, a class that the bootstrap loader
+ * cannot see.
  */
 final class HttpStatus {
     private static final Class<?> RESPONSE = response();

@@ -15,14 +15,14 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.Consumer;
 
 /**
- * A request that may be answered after the thread that received it has left it. Its call ends when
- * the server completes the request, with the status at that time. In Jetty, this object itself is
- * the listener for the completion.
+ * A request that may be answered after its thread has left it. The call ends when the server
+ * completes the request, with the status at that time. In Jetty, this object itself is the listener
+ * for the completion.
  *
  * <p>References to the server's objects are weak. If the server abandons a request, the request
  * stays open in the data but keeps no objects in memory. A request in an unrecorded trace has no
- * call to end. It is still the parent of the work of other threads, so that these threads do not
- * record that work either.
+ * call to end. It still passes its context to other threads, so that their work for the request is
+ * not recorded either.
  */
 public final class LaterAnswer implements Consumer<Throwable> {
     private static final int REQUESTS_MAX = 65_536;
@@ -31,23 +31,18 @@ public final class LaterAnswer implements Consumer<Throwable> {
 
     private static final int OPEN = 0;
 
-    /** A thread is ending the call, and no other thread may end it. */
     private static final int ENDING = 1;
 
-    /** The call has ended, or this object was abandoned. */
     private static final int ENDED = 2;
 
     private static final AtomicIntegerFieldUpdater<LaterAnswer> STATE =
             AtomicIntegerFieldUpdater.newUpdater(LaterAnswer.class, "state");
 
-    /**
-     * Pending requests, by the objects that {@link #comesBackAs} registered. An entry is removed at
-     * the end of the request.
-     */
+    /** Pending requests, by the objects that {@link #comesBackAs} registered. */
     private static final WeakIdentityMap<LaterAnswer> REQUESTS =
             new WeakIdentityMap<>(REQUESTS_MAX);
 
-    /** For each interface with the method {@code getStatus()}: a handle that calls this method. */
+    /** A handle for {@code getStatus()} of each interface that has this method. */
     private static final ClassValue<MethodHandle> STATUS =
             new ClassValue<>() {
                 @Override
@@ -75,7 +70,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
     private final List<WeakReference<Object>> requests = new ArrayList<>(2);
     private int status;
 
-    /** The status that was sent, for a server without response objects (that of the JDK). */
+    /** The status that was sent, for a server without response objects (the JDK's server). */
     private volatile int given;
 
     private volatile int state;
@@ -96,7 +91,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         this.response = new WeakReference<>(response);
     }
 
-    /** Sets the status that is sent, for a server without response objects. */
+    /** For a server without response objects. */
     public void answers(int status) {
         given = status;
     }
@@ -142,25 +137,24 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** Records an exception. Only the first exception has an effect. */
+    /** Only the first exception has an effect. */
     public synchronized void failed(Throwable exception) {
         if (thrown == null) {
             thrown = exception;
         }
     }
 
-    /** Records that the request was not answered within the server's timeout. */
     public void timedOut() {
         call.attribute("http.async", "timeout");
     }
 
-    /** Ends the call, because the server has completed the request. */
+    /** Called when the server has completed the request. */
     public void end() {
         if (state != OPEN) {
             return;
         }
-        // The class of the response may be of the program, and slow. So the status is read outside
-        // the monitor.
+        // The class of the response may belong to the program and be slow, so the status is read
+        // outside the monitor.
         int asked = ask();
         if (STATE.compareAndSet(this, OPEN, ENDING)) {
             end(asked);
@@ -203,7 +197,7 @@ public final class LaterAnswer implements Consumer<Throwable> {
         }
     }
 
-    /** Abandons this object, because the thread that received the request also ends the request. */
+    /** Called when the thread that received the request also ends it. */
     synchronized void abandon() {
         state = ENDED;
         forget();

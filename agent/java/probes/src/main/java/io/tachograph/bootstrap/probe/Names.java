@@ -8,15 +8,15 @@ import io.tachograph.bootstrap.Recorder;
  * becomes its prefix and {@code (other)}.
  *
  * <p>The hash table uses linear probing and is at most half full. Entries are never removed. A
- * reader that does not see a new entry finds it under the lock. Only if the bound has just been
- * reached, it treats the name as past the bound instead.
+ * thread may not see yet an entry that another thread has just added. It then finds the entry under
+ * the lock or, if the bound is reached, treats the name as past the bound.
  */
 final class Names {
     private final int kind;
     private final int countMax;
     private final Entry[] table;
 
-    /** Written under the lock. It only grows, so a stale value is harmless. */
+    /** Written under the lock. The count only grows, so a stale value is harmless. */
     private int count;
 
     private static final class Entry {
@@ -45,8 +45,7 @@ final class Names {
         if (known != null) {
             return known.operation;
         }
-        // After the bound is reached, new names still arrive often. A thread must not take the lock
-        // for each of them.
+        // New names often arrive after the bound is reached; they must not take the lock.
         return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
     }
 

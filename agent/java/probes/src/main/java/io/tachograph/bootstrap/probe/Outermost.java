@@ -1,9 +1,9 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Prevents recording the same work twice. For example, a filter calls a servlet that forwards to
- * another servlet, or a pool's statement calls the driver's statement. Only the outermost call of
- * each sort on a thread is recorded.
+ * Prevents recording the same work twice: only the outermost call of each sort on a thread is
+ * recorded. For example, a filter calls a servlet that forwards to another servlet, or a pool's
+ * statement calls the driver's statement.
  */
 public final class Outermost {
     /** The token of a call inside another call of the same sort. */
@@ -16,13 +16,13 @@ public final class Outermost {
     public static final int CONNECTION = 4;
 
     /**
-     * Open while a pool starts one of its threads. The current call is then not the parent of the
-     * thread, because the thread outlives the call.
+     * Open while a pool starts one of its threads. The current call is not the parent of the
+     * thread, which outlives the call.
      */
     public static final int POOL_THREAD = 5;
 
-    // A subclass instead of a lambda, because this also runs while the JVM starts its first
-    // threads.
+    // A subclass instead of a lambda: this code also runs while the JVM starts its first threads,
+    // when it may not be able to link a lambda yet.
     private static final ThreadLocal<Outermost> LOCAL =
             new ThreadLocal<>() {
                 @Override
@@ -33,13 +33,13 @@ public final class Outermost {
 
     private final boolean[] open = new boolean[POOL_THREAD + 1];
 
-    /** Reused for look-ups, so that a look-up allocates no key. */
+    /** Reused, so that a look-up allocates no key. */
     final WeakIdentityMap.Lookup lookup = new WeakIdentityMap.Lookup();
 
-    /** Reused for submissions and runs, so that they allocate no {@code Change}. */
+    /** Reused, so that submissions and runs allocate no {@code Change}. */
     final HandOvers.Change handOvers = new HandOvers.Change();
 
-    /** Reused for building names, so that building a name allocates no string. */
+    /** Reused, so that building a name allocates no string. */
     final StringBuilder text = new StringBuilder(128);
 
     /** The state of {@link #HTTP_SERVER}. */
@@ -54,7 +54,7 @@ public final class Outermost {
     /** Token of the open {@link #STATEMENT} while its dialect is unknown; else 0. */
     int poolCall;
 
-    /** The SQL text of that call; null for a prepared statement or a batch. */
+    /** SQL text of {@link #poolCall}; null for a prepared statement or a batch. */
     String poolText;
 
     int poolOperation;

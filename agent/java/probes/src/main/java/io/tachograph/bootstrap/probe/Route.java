@@ -1,8 +1,8 @@
 package io.tachograph.bootstrap.probe;
 
 /**
- * Derives a route with few different values from a raw path: {@code /ads/17/pictures/3} becomes
- * {@code /ads/{id}/pictures/{id}}. This is used if the real route is unknown.
+ * Replaces the ids in a raw path, so that many paths have one route: {@code /ads/17/pictures/3}
+ * becomes {@code /ads/{id}/pictures/{id}}. Used if the server's own route is unknown.
  */
 final class Route {
     private static final String ID = "{id}";

@@ -4,15 +4,15 @@ import io.tachograph.bootstrap.Operations;
 
 /**
  * Names of incoming requests. The route of the program's framework is preferred. Without a route, a
- * request that ends with 404 is {@code (not found)}; for others the name is a guess: the path with
- * {@code {id}} in place of ids.
+ * request that ends with 404 is {@code (not found)}. The name of any other request is a guess: the
+ * path with {@code {id}} in place of ids.
  *
  * <p>Guesses have their own bound, so that they take no space from routes. Guesses at the start of
  * a request have another bound, so that paths that are answered with 404 take no space from other
  * paths.
  */
 final class ServerNames {
-    /** Maximum number of routes in one process. More routes mean that names contain data. */
+    /** More routes in one process mean that names contain data. */
     private static final int ROUTES_MAX = 1 << 11;
 
     private static final int GUESSES_MAX = 1 << 10;

@@ -4,16 +4,14 @@ import io.tachograph.bootstrap.Context;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * The current request of a thread. Each thread has one object and reuses it, so that a request that
- * is answered at once allocates nothing here.
+ * The current request of a thread. Each thread reuses one object, so that a request that is
+ * answered at once allocates nothing here.
  */
 final class ServerRequest {
     /** No route is known, only the path. */
     static final int UNKNOWN = 0;
 
-    /**
-     * The server matched a pattern. A framework behind the server may have a more exact pattern.
-     */
+    /** The server matched a pattern. A framework may have a more exact pattern. */
     static final int MAPPED = 1;
 
     /** A framework matched a route. */
@@ -26,16 +24,12 @@ final class ServerRequest {
     /** Token of the call; 0 if the thread continues a request ({@link #resume}) or has none. */
     private int call;
 
-    /** Set if the request may be answered later, or if the thread works for such a request. */
+    /** Set if the request may be answered later, or if the thread continues such a request. */
     private LaterAnswer later;
 
-    /**
-     * True if the work is an error page. The route of an error page is not the route of the
-     * request.
-     */
+    /** True for an error page, whose route is not the route of the request. */
     private boolean isErrorPage;
 
-    /** The last object of the server that this thread has closed. */
     private Object closed;
 
     /** The context of the thread before it continued a request ({@link #resume}). */
@@ -83,7 +77,7 @@ final class ServerRequest {
         forget();
     }
 
-    /** Sets a route that a framework matched. Only the first route has an effect. */
+    /** Only the first route has an effect. */
     void routed(String prefix, String route) {
         if (call == 0) {
             if (later != null && !isErrorPage) {
@@ -95,19 +89,15 @@ final class ServerRequest {
         }
     }
 
-    /**
-     * Marks the request as one that may be answered later.
-     *
-     * @return the pending answer; null if the request could not be recorded
-     */
+    /** @return the pending answer; null if the request could not be recorded */
     LaterAnswer later() {
-        if (later == null && (call > 0 || call < 0 && isTraceLeftOut())) {
+        if (later == null && (call > 0 || call < 0 && isTraceUnsampled())) {
             later = new LaterAnswer(method, path);
         }
         return later;
     }
 
-    private static boolean isTraceLeftOut() {
+    private static boolean isTraceUnsampled() {
         Context context = Recorder.context();
         return context != null && !context.isSampled();
     }
@@ -130,7 +120,7 @@ final class ServerRequest {
     }
 
     /**
-     * The status of the answer if the request ended before the thread left it, 0 if it was
+     * The status of the answer if the request ended before the thread left it; 0 if the answer was
      * abandoned; else {@code status}.
      */
     int statusOr(int status) {
@@ -144,7 +134,7 @@ final class ServerRequest {
         return later.status();
     }
 
-    /** Sets the final name of a request without a route, when the thread ends the request. */
+    /** Called when the thread ends the request. */
     void name(int status) {
         if (known == UNKNOWN) {
             Recorder.rename(call, ServerNames.unrouted(method, path, status));

@@ -19,8 +19,8 @@ final class Sql {
     private static final int TEXT_CHARS_MAX = 8_000;
 
     /**
-     * Maximum number of tokens to read. A name rarely has more. A text with more tokens usually has
-     * rows or values that are folded, and these look like the ones before them.
+     * Maximum number of tokens to read. A name rarely has more. After that many tokens, a text
+     * usually has only more rows or values of a list, which {@link SqlShape} folds.
      */
     private static final int TOKENS_MAX = 1_000;
 
@@ -34,8 +34,7 @@ final class Sql {
          */
         LIKELY,
         /**
-         * The backslash may escape the quote. It may also be a plain character, and the quote ends
-         * the literal.
+         * The backslash escapes the quote, or is a plain character before the end of the literal.
          */
         UNSURE
     }
@@ -165,7 +164,7 @@ final class Sql {
         return endOfName(at, is(SqlDialect.STANDARD, SqlDialect.SQLSERVER) ? "$#" : "$");
     }
 
-    /** Cuts the rest off, because it is ambiguous. */
+    /** Cuts the ambiguous rest off. */
     private void cut() {
         at = text.length();
         isWhole = false;
@@ -179,7 +178,7 @@ final class Sql {
         }
     }
 
-    /** @return true if the text was found; {@link #at} is then behind it */
+    /** @return true if {@code wanted} was found; {@link #at} is then behind it */
     private boolean passTo(String wanted, int from) {
         int found = text.indexOf(wanted, from);
         if (found >= 0) {
@@ -243,8 +242,8 @@ final class Sql {
     }
 
     /**
-     * Ends a bracket. If it ends a folded row and the text is longer than the limit, the rest is
-     * ignored, because the limit may cut it at a place that depends on the number of rows.
+     * Ends a bracket. After a folded row, the rest of a text that is longer than the limit is
+     * ignored, because the limit may cut the text at a place that depends on the number of rows.
      */
     private void closing() {
         if (shape.closeBracket()) {
@@ -264,10 +263,7 @@ final class Sql {
         }
     }
 
-    /**
-     * {@code -- ...} is a comment. In MySQL it is a comment only if white space follows, otherwise
-     * two signs.
-     */
+    /** {@code --} begins a comment; in MySQL only before white space. */
     private void dashes() {
         boolean isComment = peek(2) <= ' ';
         if (isComment || !is(SqlDialect.MYSQL, SqlDialect.OTHER)) {
@@ -318,8 +314,8 @@ final class Sql {
     }
 
     /**
-     * Reads a comment to the end of the line. Only in PostgreSQL is it certain that a lone carriage
-     * return ends a line.
+     * Reads a comment to the end of the line. A lone carriage return ends a line in PostgreSQL. In
+     * the other dialects this is not certain.
      */
     private void lineComment() {
         int end = endOfLine();
@@ -334,8 +330,8 @@ final class Sql {
     }
 
     /**
-     * Reads a block comment. Comments nest in PostgreSQL and SQL Server. An executable comment of
-     * MySQL may contain strings with the end sign.
+     * Comments nest in PostgreSQL and SQL Server. An executable comment of MySQL may contain
+     * strings with the end sign.
      */
     private void blockComment() {
         int depth = 0;
@@ -401,8 +397,8 @@ final class Sql {
     }
 
     /**
-     * True if the quote does not end the literal, because a word follows it. The backslash before
-     * the quote is then an escape, and so are all other backslashes of the text.
+     * True if the quote does not end the literal, because a word follows. Then all backslashes of
+     * the text are escapes.
      */
     private boolean isInside(int quote) {
         boolean isInside = quote + 1 < text.length() && isNameChar(text.charAt(quote + 1));
@@ -413,8 +409,8 @@ final class Sql {
     }
 
     /**
-     * True for three quotes in an unknown dialect. They begin either a literal of several lines, or
-     * a literal whose first character is a quote.
+     * True for three quotes in an unknown dialect, which begin a literal of several lines, or a
+     * literal whose first character is a quote.
      */
     private boolean isTriple(String quotes) {
         return dialect == SqlDialect.OTHER && text.startsWith(quotes, at);
@@ -425,8 +421,8 @@ final class Sql {
     }
 
     /**
-     * Reads text in double quotes. It is a name, except in MySQL, SQLite and unknown dialects:
-     * there it is a string, unless only a name is possible at this position.
+     * Text in double quotes is a name. In MySQL, SQLite and unknown dialects it is a string, unless
+     * only a name is possible at this position.
      */
     private void doubleQuoted() {
         int from = at;
@@ -523,7 +519,7 @@ final class Sql {
         boolean isServer = dialect == SqlDialect.SQLSERVER;
         int end = isServer || dialect == SqlDialect.SQLITE ? at : endOfTag();
         if (end > at) {
-            // MySQL supports such a string only in version 9 and later.
+            // MySQL has such strings only in version 9 and later.
             literal(passTo(text.substring(at, end), end) && dialect != SqlDialect.MYSQL);
         } else if (isServer && (isDigit(peek(1)) || peek(1) == '.')) {
             at++;
@@ -573,8 +569,8 @@ final class Sql {
     }
 
     /**
-     * Reads Oracle's {@code q'[...]'}. It ends with a quote after the closing bracket, or after the
-     * same sign if the opening sign is not a bracket.
+     * Oracle's {@code q'[...]'} ends with a quote after the closing bracket, or after the same sign
+     * if the opening sign is not a bracket.
      */
     private void alternative() {
         String opening = at + 1 < text.length() ? text.substring(at + 1, at + 2) : "";

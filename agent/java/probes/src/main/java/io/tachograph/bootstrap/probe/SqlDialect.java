@@ -30,7 +30,7 @@ enum SqlDialect {
             };
 
     /**
-     * Returns the dialect for a class. Allocates nothing if the class is known.
+     * Allocates nothing if the class is known.
      *
      * @param type the class of a connection or a statement; the package of the driver determines
      *     the dialect

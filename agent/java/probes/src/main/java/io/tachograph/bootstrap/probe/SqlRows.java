@@ -2,7 +2,7 @@ package io.tachograph.bootstrap.probe;
 
 /**
  * Skips the simple values after a value of a list, and the rows of simple values after a row,
- * without a token for each of them. These are the patterns {@code ROWS} and {@code ITEMS} of {@code
+ * without a token for each. The rules are the patterns {@code ROWS} and {@code ITEMS} of {@code
  * sql.js} and {@code sql.py}. A value is simple if all dialects read it in the same way and a comma
  * or a bracket follows.
  */

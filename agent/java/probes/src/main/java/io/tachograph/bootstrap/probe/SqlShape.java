@@ -22,7 +22,7 @@ final class SqlShape {
     private static final String NO_NAME = "[^A-Za-z0-9_\\x80-\\x{10ffff}]";
 
     /**
-     * One value of a list: a literal, a parameter, or a word in place of a value. It may have a
+     * One value of a list: a literal, a parameter, or a word in place of a value, perhaps with a
      * sign, a type or a cast.
      */
     private static final Pattern ITEM =
@@ -140,10 +140,8 @@ final class SqlShape {
     }
 
     /**
-     * Copies a name. After {@code identified by} and similar words the name is a password, so it is
-     * replaced.
-     *
-     * @param text the text that contains the name
+     * Copies a name. After {@code identified by} and similar words, the name is a password and
+     * becomes {@code ?}.
      */
     void name(String text, int from, int to) {
         if (isSecret && tail(BEFORE_PASSWORD, 80)) {
@@ -181,7 +179,7 @@ final class SqlShape {
         return tail(BEFORE_TABLE, 16);
     }
 
-    /** True if the last {@code count} characters match. */
+    /** True if the pattern is found in the last {@code count} characters. */
     private boolean tail(Pattern pattern, int count) {
         int to = out.length();
         return pattern.matcher(out).region(Math.max(0, to - count), to).find();
@@ -227,10 +225,10 @@ final class SqlShape {
     }
 
     /**
-     * Ends a value of a list. After {@code in}, the first value stands for all values. In a row,
-     * each value becomes {@code ?}.
+     * Ends a value of a list. After {@code in}, the first value replaces all values. In a row, each
+     * value becomes {@code ?}.
      *
-     * @return true if this value also stands for the values that follow
+     * @return true if this value also replaces the following values
      */
     boolean endItem() {
         int holds = opened == 0 ? OTHER : open[opened - 1];
@@ -274,7 +272,7 @@ final class SqlShape {
         return false;
     }
 
-    /** True if the text before {@code end} is a copy of the row at {@code row}, and a comma. */
+    /** True if a copy of the row at {@code row} and a comma with a blank precede {@code end}. */
     private boolean isRow(int row, int end, int length) {
         int from = end - length - 2;
         if (from < 0 || !endsWith(", ", end)) {
@@ -307,8 +305,8 @@ final class SqlShape {
         boolean isCut = !isWhole || out.length() > NAME_CHARS_MAX;
         int folded = isCut ? out.lastIndexOf(ROWS) : -1;
         if (folded >= 0) {
-            // The statement has a bulk insert, and the shape is cut at a place that may depend on
-            // the data. So the shape ends after the folded rows.
+            // The place of the cut may depend on the data of a bulk insert, so the shape ends after
+            // the folded rows.
             return out.substring(0, Math.min(folded + ROWS.length(), NAME_CHARS_MAX));
         }
         int list = isCut ? openList() : -1;

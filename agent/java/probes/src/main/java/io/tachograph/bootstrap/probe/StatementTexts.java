@@ -9,11 +9,11 @@ import java.util.concurrent.atomic.AtomicReference;
  * shapes in two dialects. The total size of the texts is bounded, because they are in the heap of
  * the program.
  *
- * <p>There are two generations. New texts go into the young one. When the young generation reaches
- * half of the bound, the old generation is dropped, and the young one takes its place. An old text
- * that is used again is copied to the young generation. Texts with values in them occur only once,
- * so they displace repeated texts only briefly. A dropped text is parsed again at its next use.
- * Finding a text takes one or two look-ups and no lock.
+ * <p>There are two generations. New texts go into the young generation. When it reaches half of the
+ * bound, it becomes the old generation, and the earlier old generation is dropped. An old text that
+ * is used again is copied to the young generation, so repeated texts stay. A text with values in it
+ * usually occurs only once, so it is dropped with its generation. A dropped text is parsed again at
+ * its next use. Finding a text takes one or two look-ups and no lock.
  */
 final class StatementTexts {
     static final int TEXT_CHARS_MAX = 4_096;
@@ -49,10 +49,7 @@ final class StatementTexts {
         }
     }
 
-    /**
-     * @param charsMax maximum size of all texts together; the last text of a generation may exceed
-     *     it
-     */
+    /** @param charsMax maximum total size; the last text of each generation may exceed it */
     StatementTexts(long charsMax) {
         this.generationCharsMax = charsMax / 2;
         this.generations = new AtomicReference<>(new Generations(new Generation()));
@@ -71,7 +68,7 @@ final class StatementTexts {
         return known;
     }
 
-    /** Stores a text. A text longer than {@link #TEXT_CHARS_MAX} is not stored. */
+    /** A text longer than {@link #TEXT_CHARS_MAX} is not stored. */
     void remember(String text, SqlDialect dialect, Integer operation) {
         if (text.length() > TEXT_CHARS_MAX) {
             return;
@@ -82,7 +79,7 @@ final class StatementTexts {
         }
         long chars = now.young.chars.addAndGet(text.length() + ENTRY_CHARS);
         if (chars >= generationCharsMax) {
-            // For a second thread that gets here, this has no effect.
+            // Has no effect if another thread has already done it.
             generations.compareAndSet(now, new Generations(now.young));
         }
     }

@@ -4,8 +4,8 @@ import io.tachograph.bootstrap.Operations;
 import io.tachograph.bootstrap.Recorder;
 
 /**
- * SQL statements: operation and duration. The text of a prepared statement is parsed when the
- * statement is prepared. Executing it again costs a look-up and no allocation.
+ * SQL statements. The text of a prepared statement is parsed when the statement is prepared. Its
+ * execution costs a look-up and no allocation.
  */
 public final class Statements {
     /** Total size of the stored texts: at most 8 MiB, or 4 MiB if all are Latin-1. */
@@ -26,8 +26,8 @@ public final class Statements {
     private Statements() {}
 
     /**
-     * Begins to prepare a statement. The dialect is determined by the driver's connection, which a
-     * pool's connection calls.
+     * Begins to prepare a statement. The driver's connection, which a pool's connection calls,
+     * determines the dialect.
      *
      * @return true for the outermost connection; {@link #leavePrepare} must follow
      */
@@ -53,14 +53,15 @@ public final class Statements {
         }
     }
 
-    /** Notes a text that was added to a batch. The first text of a statement names its batches. */
+    /**
+     * Notes a text that was added to a batch. The first text names all batches of the statement.
+     */
     public static void learnBatch(Object statement, String text) {
         if (PREPARED.get(statement) == null) {
             learn(statement, text, SqlDialect.of(statement.getClass()));
         }
     }
 
-    /** Forgets a statement that was closed. */
     public static void forget(Object statement) {
         if (!PREPARED.isEmpty()) {
             PREPARED.remove(statement);
@@ -68,8 +69,6 @@ public final class Statements {
     }
 
     /**
-     * Begins the execution of a statement.
-     *
      * @param text the SQL text; null for a prepared statement or a batch
      * @return the token of the call
      */
@@ -95,7 +94,8 @@ public final class Statements {
 
     /**
      * Renames the call when a pool's statement executes the driver's statement, which determines
-     * the dialect. Until then the call has a name that is safe in all dialects.
+     * the dialect. The earlier name comes from {@code SqlDialect.OTHER} and contains no literal of
+     * any dialect.
      */
     private static void nameAs(Outermost here, Object statement, SqlDialect dialect) {
         String text = here.poolText;
@@ -108,7 +108,7 @@ public final class Statements {
 
     /**
      * @param call the result of {@link #enter}
-     * @param batch number of statements or rows of a batch; 0 if it is not a batch
+     * @param batch number of statements or rows of a batch; 0 if the call is not a batch
      */
     public static void exit(int call, int batch, Throwable thrown) {
         if (call == Outermost.INSIDE) {

@@ -12,16 +12,16 @@ import java.util.concurrent.Future;
 
 /**
  * Work that is submitted to another thread. The origin of a task is the context of the call that
- * submits it. It is stored outside of the task, which is never wrapped, so queues, comparators and
- * {@code remove(task)} see the program's own object.
+ * submits the task. Tasks are never wrapped, so queues, comparators and {@code remove(task)} see
+ * the program's own object.
  *
  * <p>For most submissions ({@code submit}, {@code schedule}, {@code CompletableFuture}, fork-join)
  * the JDK creates an object, which has one origin. A {@code Runnable} of the program may be
  * submitted several times, recorded or not, to several pools, before it runs. For example, a lambda
  * without captured variables is one object for the whole program. Therefore the submissions of such
  * an object are kept in order for each queue ({@link HandOvers}). Unrecorded submissions are only
- * counted ({@link HandOverCounts}) until a recorded one follows. If a pool starts a thread with a
- * task, the task bypasses the queue, and its origin is stored with the thread.
+ * counted ({@link HandOverCounts}) until a recorded submission follows. If a pool starts a thread
+ * with a task, the task bypasses the queue, and its origin is stored for the pool's worker.
  */
 public final class Tasks {
     private static final int TASKS_MAX = 65_536;
@@ -55,10 +55,7 @@ public final class Tasks {
 
     // ---- objects with one submission ----
 
-    /**
-     * Stores the origin of {@code task}, an object that is submitted only once, when the calling
-     * thread submits it.
-     */
+    /** Called by the submitting thread. @param task an object that is submitted only once */
     public static void handOver(Object task) {
         handOver(task, Recorder.context());
     }
@@ -79,9 +76,9 @@ public final class Tasks {
     }
 
     /**
-     * True if the task is submitted only once. This includes all tasks of a {@code
-     * ScheduledThreadPoolExecutor}: its queue gets the result of {@code decorateTask}, which is
-     * made for one {@code schedule}.
+     * True if the task is submitted only once, as all tasks of a {@code
+     * ScheduledThreadPoolExecutor} are: each {@code schedule} puts a new result of {@code
+     * decorateTask} into the queue.
      */
     private static boolean isOneTime(Queue<?> queue, Object task) {
         return queue.getClass() == TIMED || isOneTime(task);
@@ -119,8 +116,8 @@ public final class Tasks {
     }
 
     /**
-     * Notes a task that a pool rejects. A handler of the program decides about it: the handler may
-     * put the task into the queue, run it, or discard it.
+     * Notes a task that a pool rejects. A handler of the program may put the task into the queue,
+     * run it, or discard it.
      *
      * @return the value for {@link #takeBack} if the handler throws
      */
@@ -156,7 +153,7 @@ public final class Tasks {
         return origin;
     }
 
-    /** Removes a submission with this origin that did not enter the queue. */
+    /** Called for a submission that did not enter the queue. */
     public static void takeBack(Queue<?> queue, Object task, Context origin) {
         try {
             if (isOneTime(queue, task)) {
@@ -175,7 +172,7 @@ public final class Tasks {
         }
     }
 
-    /** Removes the submission of a task that left the queue without running. */
+    /** Called for a task that left the queue without running. */
     public static void removed(Queue<?> queue, Object task) {
         try {
             leaves(queue, task);
@@ -184,7 +181,6 @@ public final class Tasks {
         }
     }
 
-    /** Removes the submissions of tasks that left the queue without running. */
     public static void removedAll(Queue<?> queue, List<?> tasks) {
         for (Object task : tasks) {
             removed(queue, task);

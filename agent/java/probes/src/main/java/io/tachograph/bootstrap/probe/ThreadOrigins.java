@@ -22,7 +22,7 @@ public final class ThreadOrigins extends Inheritance {
         use(new ThreadOrigins());
     }
 
-    /** Stores the origin when the calling thread starts {@code thread}. */
+    /** Called by the thread that starts {@code thread}. */
     public static void starts(Thread thread) {
         if (thread instanceof ForkJoinWorkerThread || Outermost.isInside(Outermost.POOL_THREAD)) {
             return;
@@ -34,8 +34,8 @@ public final class ThreadOrigins extends Inheritance {
     }
 
     /**
-     * The origin is kept until the thread is collected, because a virtual thread looks it up before
-     * each outermost call.
+     * The origin is kept until the thread is garbage-collected, because a virtual thread looks it
+     * up before each outermost call.
      */
     @Override
     protected Context originOf(Thread thread) {

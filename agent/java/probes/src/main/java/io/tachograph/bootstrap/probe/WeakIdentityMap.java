@@ -24,7 +24,7 @@ class WeakIdentityMap<V> {
         return entries.isEmpty();
     }
 
-    /** Returns the value of an object; null if it is unknown. Allocates nothing. */
+    /** Returns null if the object is unknown. Allocates nothing. */
     V get(Object object) {
         return get(object, 0);
     }
@@ -56,7 +56,7 @@ class WeakIdentityMap<V> {
     }
 
     /**
-     * Replaces a value atomically. {@code change} gets null for an unknown object, and returns null
+     * Replaces a value atomically. {@code change} gets null for an unknown object and returns null
      * to remove the value.
      *
      * @param place a number; an object may have one value for each number
@@ -121,7 +121,7 @@ class WeakIdentityMap<V> {
         }
     }
 
-    /** A key for a look-up. Each thread has one. */
+    /** A key for a look-up. */
     static final class Lookup {
         private Object object;
         private int place;

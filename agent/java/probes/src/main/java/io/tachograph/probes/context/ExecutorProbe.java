@@ -24,7 +24,7 @@ import java.util.Set;
  * of {@code Executors} are of these classes, and {@code CompletableFuture} can run on them. The
  * probe instruments the calls that put a task into the queue, run it, or remove it without running
  * it. It also instruments the start of a worker, because a task may bypass the queue and start a
- * new thread. A periodic task has its origin only in the first run; later runs have no parent.
+ * new thread. Only the first run of a periodic task has an origin.
  */
 public final class ExecutorProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ThreadPoolExecutor";

@@ -12,10 +12,10 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 import java.util.Set;
 
 /**
- * Tasks submitted with a method of {@code ForkJoinPool}, except the newer {@code schedule} and
- * {@code externalSubmit}. They include those of {@code CompletableFuture} without an executor.
- * Tasks that such a task forks are not followed, because divided work has too many parts to store
- * the origin of each.
+ * Tasks submitted with a method of {@code ForkJoinPool}, including tasks of {@code
+ * CompletableFuture} without an executor. The newer public methods {@code schedule} and {@code
+ * externalSubmit} are not instrumented. Forked tasks are not followed, because divided work has too
+ * many parts to store the origin of each.
  */
 public final class ForkJoinProbe implements Probe {
     private static final String POOL = "java.util.concurrent.ForkJoinPool";
@@ -34,9 +34,8 @@ public final class ForkJoinProbe implements Probe {
     @Override
     public AgentBuilder install(AgentBuilder builder, ProbeSetup setup) {
         Loaded.now(POOL, TASK);
-        // Submissions call this private method: externalSubmit up to JDK 18, and poolSubmit after
-        // that. Exceptions are the newer methods schedule and externalSubmit (public), whose tasks
-        // are not followed.
+        // The private method that submissions call is externalSubmit up to JDK 18, poolSubmit after
+        // that.
         return builder.type(named(POOL))
                 .transform(
                         setup.advice(

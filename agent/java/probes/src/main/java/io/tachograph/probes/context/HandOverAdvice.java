@@ -13,7 +13,7 @@ final class HandOverAdvice {
         Tasks.handOver(task);
     }
 
-    /** Removes the origin of a rejected task, because the task will not run. */
+    /** A rejected task does not run. */
     @Advice.OnMethodExit(suppress = Throwable.class, onThrowable = Throwable.class)
     static void exit(@Advice.Argument(0) Object task, @Advice.Thrown Throwable thrown) {
         if (thrown != null) {

@@ -1,13 +1,12 @@
 package io.tachograph.probes.context;
 
 /**
- * Loads classes of the JDK before byte code is changed. If the JVM loads a class during the change
- * of another class, it never passes the loaded class to the transformer.
+ * Loads classes of the JDK before byte code is changed. A class that the JVM loads during the
+ * change of another class never reaches the transformer.
  */
 final class Loaded {
     private Loaded() {}
 
-    /** Loads classes without initialising them. */
     static void now(String... names) {
         for (String name : names) {
             try {

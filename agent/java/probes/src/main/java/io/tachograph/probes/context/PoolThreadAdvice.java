@@ -5,7 +5,7 @@ import io.tachograph.bootstrap.probe.Outermost;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined where a pool starts a thread. The pool may start the thread to run a certain task, but
+ * Inlined where a pool starts a thread. Even if the pool starts the thread to run a certain task,
  * the thread does not belong to that task.
  */
 final class PoolThreadAdvice {

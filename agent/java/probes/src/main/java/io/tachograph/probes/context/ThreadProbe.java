@@ -13,8 +13,8 @@ import java.util.Set;
 
 /**
  * Threads, including virtual ones, that are started inside a recorded call: by {@code
- * Thread.start}, or by an executor with a thread for each task. No code is added to {@code run()},
- * because the first recorded call of the thread looks up the origin.
+ * Thread.start}, or by an executor with a thread for each task. The probe does not instrument
+ * {@code run()}: the first recorded call of the thread looks up the origin.
  */
 public final class ThreadProbe implements Probe {
     private static final String THREAD = "java.lang.Thread";

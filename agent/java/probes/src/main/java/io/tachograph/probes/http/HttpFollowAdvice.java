@@ -9,8 +9,8 @@ import java.net.http.HttpRequest;
 
 /**
  * Inlined where the JDK's {@code HttpClient} creates a follow-up request: for a redirection, or to
- * send the credentials that the server asked for. The client builds its own headers again there, so
- * the header that {@link HttpRequestAdvice} added would be lost.
+ * send the credentials that the server asked for. The client builds its own headers again, so the
+ * header of {@link HttpRequestAdvice} would be lost.
  */
 final class HttpFollowAdvice {
     private HttpFollowAdvice() {}

@@ -9,8 +9,8 @@ import java.net.http.HttpRequest;
 
 /**
  * Inlined into the constructor of {@code HttpRequestImpl} with which the JDK's {@code HttpClient}
- * copies the program's request. The trace header is added only to this copy. The program sees the
- * header neither in its own request nor in {@code response.request()}.
+ * copies the program's request. The trace header is added only to this copy, so the program sees
+ * the header neither in its own request nor in {@code response.request()}.
  */
 final class HttpRequestAdvice {
     private HttpRequestAdvice() {}

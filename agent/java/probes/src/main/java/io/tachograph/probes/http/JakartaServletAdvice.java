@@ -11,9 +11,9 @@ import jakarta.servlet.http.HttpServletResponse;
 import net.bytebuddy.asm.Advice;
 
 /**
- * Inlined into servlets and filters of the package {@code jakarta.servlet}. From this file the
- * build creates the class for the older package name (pom.xml). No signature here
- * has a type of the container, so that only the container loads its types.
+ * Inlined into servlets and filters of the package {@code jakarta.servlet}. The build creates the
+ * class for the older package name from this file (pom.xml). The signatures of the advice have no
+ * types of the container, because the agent's class loader does not have these types.
  */
 final class JakartaServletAdvice {
     private JakartaServletAdvice() {}
@@ -25,7 +25,7 @@ final class JakartaServletAdvice {
         }
         HttpServletRequest request = (HttpServletRequest) argument;
         if (request.getDispatcherType() != DispatcherType.REQUEST) {
-            // The container passes on a request that is already recorded: to an error page, or to
+            // The request is already recorded. The container passes it to an error page, or to
             // another thread that answers it.
             Outermost.leave(Outermost.HTTP_SERVER);
             Object own = request;

@@ -8,7 +8,7 @@ import net.bytebuddy.asm.Advice;
 
 /**
  * Inlined into {@code DispatcherServlet.getHandler} of Spring MVC for the package {@code
- * jakarta.servlet}. From this file the build creates the class for the older package name
+ * jakarta.servlet}. The build creates the class for the older package name from this file
  * (pom.xml).
  */
 final class JakartaSpringAdvice {
@@ -21,7 +21,7 @@ final class JakartaSpringAdvice {
                 request.getAttribute(
                         "org.springframework.web.servlet.HandlerMapping.bestMatchingPattern");
         if (pattern != null) {
-            // If the servlet is mapped to a prefix such as /api/*, the pattern is relative to that
+            // The pattern of a servlet that is mapped to a prefix such as /api/* is relative to the
             // prefix.
             HttpServer.routed(
                     request.getPathInfo() == null

@@ -14,9 +14,9 @@ import net.bytebuddy.asm.Advice;
 import java.lang.reflect.Proxy;
 
 /**
- * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}. From this
- * file the build creates the class for the older package name (pom.xml). After this call, the
- * request ends when the server reports its completion to a listener.
+ * Inlined into {@code ServletRequest.startAsync} of the package {@code jakarta.servlet}. The build
+ * creates the class for the older package name from this file (pom.xml). The
+ * advice adds a listener. When the server reports the completion to it, the recorded request ends.
  */
 final class JakartaStartAsyncAdvice {
     private JakartaStartAsyncAdvice() {}

@@ -11,8 +11,8 @@ import net.bytebuddy.asm.Advice;
 /**
  * Inlined into {@code Filter.Chain.doFilter(HttpExchange)}. A filter calls this method again to
  * continue, and the last call runs the handler. Only the outermost call is recorded as the request.
- * If it returns before the headers of the answer are sent, the request ends when another thread has
- * answered it.
+ * If this call returns before the headers of the answer are sent, the request ends when another
+ * thread has answered it.
  */
 final class JdkServerAdvice {
     private JdkServerAdvice() {}

@@ -11,8 +11,8 @@ import org.glassfish.jersey.uri.UriTemplate;
 import java.util.List;
 
 /**
- * Inlined into {@code RoutingStage.apply}, which finds the method for a request. No signature here
- * has a type of Jersey, so that only Jersey loads its types.
+ * Inlined into {@code RoutingStage.apply}, which finds the method for a request. The signature of
+ * the advice has no types of Jersey, because the agent's class loader does not have these types.
  */
 final class JerseyAdvice {
     private JerseyAdvice() {}

@@ -12,8 +12,8 @@ import org.eclipse.jetty.server.Response;
 import org.eclipse.jetty.server.Server;
 
 /**
- * Inlined into {@code Server.handle(Request, Response, Callback)}. No signature here has
- * a type of Jetty, so that only Jetty loads its types.
+ * Inlined into {@code Server.handle(Request, Response, Callback)}. The signatures of the advice
+ * have no types of Jetty, because the agent's class loader does not have these types.
  */
 final class JettyAdvice {
     private JettyAdvice() {}
@@ -69,7 +69,7 @@ final class JettyAdvice {
                     Request.addCompletionListener((Request) request, answer);
                 }
             }
-            // If the request is not handled, Jetty answers 404 after this.
+            // Jetty answers 404 later if the request is not handled.
             status = handled || thrown != null ? ((Response) response).getStatus() : 404;
         } catch (Throwable e) {
             // A wrapper class of the program throws, so the status is unknown.

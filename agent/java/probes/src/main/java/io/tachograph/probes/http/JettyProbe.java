@@ -12,8 +12,8 @@ import net.bytebuddy.agent.builder.AgentBuilder;
 
 /**
  * Requests to a Jetty 12 server without servlets. If any handler of a server passes requests to
- * servlets, {@link ServletProbe} records these requests, with their routes, and requests to other
- * handlers of this server are not recorded. In Jetty 9 to 11, only requests to servlets are
+ * servlets, {@link ServletProbe} records these requests with their routes; requests to other
+ * handlers of the server are not recorded. In Jetty 9 to 11, only requests to servlets are
  * recorded.
  */
 public final class JettyProbe implements Probe {

@@ -7,9 +7,9 @@ import java.util.Map;
 import java.util.WeakHashMap;
 
 /**
- * Matches class loaders that can load a given class; each loader is checked once. Matching
- * inherited types reads the class files of all ancestors, for every class of the program. In a
- * program without servlets, this check avoids that cost.
+ * Matches class loaders that can load a given class. Matching inherited types reads the class files
+ * of all ancestors, for every class of the program. In a program without servlets, this matcher
+ * avoids that cost.
  */
 final class Loads extends ElementMatcher.Junction.AbstractBase<ClassLoader> {
     private final String file;

@@ -17,7 +17,7 @@ final class UrlConnectionAdvice {
             @Advice.This HttpURLConnection connection,
             @Advice.FieldValue("inputStream") InputStream answer,
             @Advice.FieldValue("connected") boolean connected) {
-        // If there is already an answer, even one with an error status, nothing is sent.
+        // The connection has its answer, perhaps with an error status, and sends nothing more.
         if (answer != null) {
             return null;
         }
@@ -51,7 +51,7 @@ final class UrlConnectionAdvice {
             return;
         }
         int status = 0;
-        // The method throws this exception for 404 and 410, which are answers.
+        // The method throws this exception for the answers 404 and 410.
         boolean isAnswer = thrown == null || thrown instanceof FileNotFoundException;
         try {
             status = isAnswer ? connection.getResponseCode() : 0;

@@ -8,8 +8,8 @@ import net.bytebuddy.asm.Advice;
 import java.net.HttpURLConnection;
 
 /**
- * Inlined into {@code HttpURLConnection.connect} and {@code getOutputStream}. No header can be
- * added after them, so the trace header is added here.
+ * Inlined into {@code HttpURLConnection.connect} and {@code getOutputStream}. After these methods,
+ * no header can be added.
  */
 final class UrlConnectionEarlyAdvice {
     private UrlConnectionEarlyAdvice() {}

@@ -13,7 +13,7 @@ import java.util.Set;
 /**
  * Requests sent by {@code java.net.HttpURLConnection}. Connections with and without TLS use the
  * same class. The recorded call is {@code getInputStream}, which sends the remaining data and waits
- * for the answer. After the answer has arrived, further calls are not recorded.
+ * for the answer. Calls after the answer are not recorded.
  */
 public final class UrlConnectionProbe implements Probe {
     private static final String CONNECTION = "sun.net.www.protocol.http.HttpURLConnection";

@@ -4,10 +4,7 @@ import io.tachograph.bootstrap.probe.Statements;
 
 import net.bytebuddy.asm.Advice;
 
-/**
- * Inlined into {@code Statement.addBatch(String)}: the first text names all batches of the
- * statement.
- */
+/** Inlined into {@code Statement.addBatch(String)}. */
 final class AddBatchAdvice {
     private AddBatchAdvice() {}
 

@@ -64,16 +64,17 @@ public final class JdbcProbe implements Probe {
                         implementing(
                                         "javax.sql.DataSource",
                                         nameContains("DataSource").or(nameContains("Pool")))
-                                // Hikari opens connections through this class in the background,
-                                // and no caller waits.
+                                // Hikari opens connections through this class in the background; no
+                                // caller waits.
                                 .and(not(named("com.zaxxer.hikari.util.DriverDataSource"))))
                 .transform(
                         setup.advice(GetConnectionAdvice.class, body.and(named("getConnection"))));
     }
 
     /**
-     * Matches classes that implement an interface. This reads the class files of all ancestors, so
-     * it is limited to likely names. The supported drivers and pools use such names.
+     * Matches classes that implement an interface. The search reads the class files of all
+     * ancestors, so it is limited to classes with likely names. The classes of the supported
+     * drivers and pools have such names.
      */
     private static ElementMatcher.Junction<TypeDescription> implementing(
             String type, ElementMatcher.Junction<? super TypeDescription> likely) {

@@ -6,8 +6,8 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
- * Inlined into {@code Connection.prepareStatement} and {@code prepareCall}. If the connection of a
- * pool calls the connection of the driver, only the statement of the pool is noted.
+ * Inlined into {@code Connection.prepareStatement} and {@code prepareCall}. If a pool's connection
+ * calls the driver's connection, only the pool's statement is noted.
  */
 final class PrepareAdvice {
     private PrepareAdvice() {}

@@ -7,7 +7,8 @@ import net.bytebuddy.implementation.bytecode.assign.Assigner;
 
 /**
  * Inlined into {@code execute}, {@code executeQuery}, {@code executeUpdate} and {@code
- * executeLargeUpdate} of a statement. They have no arguments, or the SQL text as first argument.
+ * executeLargeUpdate} of a statement. These methods have no arguments, or the SQL text as first
+ * argument.
  */
 final class StatementAdvice {
     private StatementAdvice() {}

@@ -16,7 +16,7 @@ class HandOverCountsTest {
     private final HandOverCounts counts = new HandOverCounts();
 
     @Test
-    void eachObjectIsCountedInEachQueue() {
+    void eachPairOfQueueAndObjectHasItsOwnCount() {
         Object one = new Object();
         Object other = new Object();
         for (int at = 0; at < 3; at++) {
@@ -33,7 +33,7 @@ class HandOverCountsTest {
         assertEquals(1, counts.takeAll(7, other));
     }
 
-    /** A submission without space is reported and does not change existing counts. */
+    /** A submission that finds no space does not change existing counts. */
     @Test
     void theNumberOfCountsIsBounded() {
         List<Object> counted = new ArrayList<>();
@@ -48,10 +48,7 @@ class HandOverCountsTest {
         assertTrue(counts.increment(1, refused.get(0)));
     }
 
-    /**
-     * Objects are added and removed in any order. If many share a bucket, one object may be in
-     * several words.
-     */
+    /** If many objects share a bucket, one object may be in several words. */
     @Test
     void countsEqualThoseOfASimpleMap() {
         Random random = new Random(7);

@@ -28,7 +28,7 @@ class NamesTest {
     }
 
     @Test
-    void earlyNamesPastTheBoundHaveNoId() {
+    void earlyNamesPastTheBoundHaveNoOperation() {
         Names names = new Names(Operations.HTTP_SERVER, 64);
         for (int i = 0; i < 100; i++) {
             int early = names.early(new StringBuilder("GET /early-test/" + i));
@@ -37,9 +37,8 @@ class NamesTest {
         }
     }
 
-    /** Paths that are answered with 404 leave all space to other paths. */
     @Test
-    void unknownPathsTakeNoSpaceFromAnsweredOnes() {
+    void pathsWithStatus404TakeNoSpaceFromOtherPaths() {
         for (int i = 0; i < 2_000; i++) {
             ServerNames.early("GET", "/scanned-x" + i);
             ServerNames.unrouted("GET", "/scanned-x" + i, 404);

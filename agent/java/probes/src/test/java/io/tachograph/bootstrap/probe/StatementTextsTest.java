@@ -13,8 +13,8 @@ class StatementTextsTest {
     private final StatementTexts texts = new StatementTexts(CHARS_MAX);
 
     /**
-     * With any number of texts and dialects, only the last text of each generation may exceed the
-     * bound. A text that is used often is kept.
+     * Only the last text of each generation may exceed the bound. A text that is used often is
+     * kept.
      */
     @Test
     void allDialectsShareOneBound() {
@@ -32,9 +32,6 @@ class StatementTextsTest {
         assertNotNull(texts.operation(999 + padding, SqlDialect.OTHER));
     }
 
-    /**
-     * The number of short texts is bounded too, because the bound includes the size of an entry.
-     */
     @Test
     void theSizeOfAnEntryIsIncluded() {
         for (int i = 0; i < 10_000; i++) {

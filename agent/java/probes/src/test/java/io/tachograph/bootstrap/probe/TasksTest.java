@@ -22,7 +22,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.PriorityBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Simulates the queue of a pool. {@code ContextIT} tests real pools. */
+/** Simulates the queue of a pool; {@code ContextIT} tests real pools. */
 class TasksTest {
     private static final Object WORKER = new Object();
     private static final AtomicLong SPANS = new AtomicLong();
@@ -171,7 +171,7 @@ class TasksTest {
         assertSeen(null, starts, waits);
     }
 
-    /** If many threads are about to start, none of them takes the origin of a waiting task. */
+    /** No starting thread takes the origin of a waiting task. */
     @Test
     void manyThreadsMayStartAtOnce() {
         Context waits = offerRecorded(task);
@@ -249,7 +249,7 @@ class TasksTest {
         return recorded(() -> Tasks.offer(queue, what));
     }
 
-    /** Runs the action as if inside a call. No event is recorded, so that no ring fills up. */
+    /** Runs the action as if inside a call, but records no event, so that no ring fills up. */
     private static Context recorded(Runnable what) {
         Context context = Context.local(1, 2, SPANS.incrementAndGet(), 3);
         Context before = Recorder.attach(context);

@@ -1,16 +1,15 @@
 package io.tachograph.overhead;
 
 /**
- * Number of calls that the probes dropped because their buffer was full. Only the agent of
- * Tachograph reports it. The class of the agent is looked up by name, because this program also
- * runs without an agent.
+ * Number of dropped calls, which only the agent of Tachograph reports. The class of the agent is
+ * looked up by name, because this program also runs without an agent.
  */
-final class LeftOut {
+final class Dropped {
     private static final String RECORDER = "io.tachograph.bootstrap.Recorder";
 
-    private LeftOut() {}
+    private Dropped() {}
 
-    /** Number of dropped calls; -1 if unknown. */
+    /** -1 if unknown. */
     static long ofThisThread() {
         try {
             Object buffer = Class.forName(RECORDER, true, null).getMethod("buffer").invoke(null);

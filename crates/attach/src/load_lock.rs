@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::{Fault, Process};
 
-/// Limit on the time to wait for the lock: a little more than the sum of the timeouts for listening and loading.
+/// Limit on the time to wait for the lock: a little more than `LISTEN_TIME_MAX` and `LOAD_TIME_MAX` in `load.rs` together.
 const TURN_TIME_MAX: Duration = Duration::from_secs(100);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -16,11 +16,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Turn(#[expect(dead_code, reason = "the lock is held as long as the file is open")] OwnedFd);
 
 impl Turn {
-    /// Waits until no other program holds the lock. Properties of the process that were read before may have changed in the
-    /// meantime.
+    /// Waits until no other program holds the lock. In the meantime, properties of the process may change.
     ///
     /// # Errors
-    /// When the process does not exist, its /proc entry cannot be opened or locked, or the other program does not release the
+    /// When the process does not exist, its /proc entry cannot be opened or locked, or another program does not release the
     /// lock in time.
     pub fn take(process: &Process) -> Result<Self, Fault> {
         Self::take_within(process, TURN_TIME_MAX, || std::thread::sleep(PAUSE))
@@ -57,10 +56,10 @@ mod tests {
         let this = Process::find(std::process::id()).expect("the process exists");
         let parent = Process::find(std::os::unix::process::parent_id()).expect("the process exists");
         let turn = Turn::take(&this).unwrap();
-        let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("it must not wait: its time is zero"));
+        let hasty = Turn::take_within(&this, Duration::ZERO, || panic!("a take with a limit of zero waited"));
         assert!(matches!(hasty, Err(Fault::Busy { .. })));
         drop(Turn::take(&parent).unwrap());
-        // The lock is released only after the second program has had to wait.
+        // The second `take_within` finds the lock held. Its first pause releases the lock.
         let mut turn = Some(turn);
         let next = Turn::take_within(&this, TURN_TIME_MAX, || turn = None).unwrap();
         assert!(turn.is_none(), "the lock had two holders");

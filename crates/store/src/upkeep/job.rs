@@ -320,7 +320,7 @@ fn floor_after(part: &[Known]) -> Timestamp {
 }
 
 /// Moves the end of a merge that ends early back to the end of a downsampling step, because a step is downsampled as a whole.
-/// Rows that start after the new end are left out.
+/// Rows that start after the new end are omitted.
 fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);

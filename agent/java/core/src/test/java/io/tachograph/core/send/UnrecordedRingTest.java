@@ -14,19 +14,16 @@ import org.junit.jupiter.api.Test;
 
 import java.util.Map;
 
-/**
- * The longest time for which an unrecorded call suppresses its thread, tested at the bound and one
- * past it.
- */
-class LeftOutRingTest {
-    private static final int OPERATION = Operations.shared().id(Operations.METHOD, "left out");
+/** An unrecorded call without an exit stops the recording of its thread for a limited time. */
+class UnrecordedRingTest {
+    private static final int OPERATION = Operations.shared().id(Operations.METHOD, "unrecorded");
     private static final long START = Long.MAX_VALUE - 5; // close to an overflow of the clock
 
     private final Dictionary dictionary = new Dictionary(Operations.shared());
     private final ThreadBuffer buffer;
     private final RingReader reader;
 
-    LeftOutRingTest() {
+    UnrecordedRingTest() {
         Buffers.Options options = new Buffers.Options();
         options.words = 64;
         buffer = new Buffers(new Session(1, 2), options).current();
@@ -49,12 +46,12 @@ class LeftOutRingTest {
     }
 
     /**
-     * Runs the reader's check for a lost exit, this long after the start.
+     * Runs the reader's check for a lost exit this many ns after the start.
      *
      * @return true if calls are recorded afterwards
      */
     private boolean isRecordedAfter(long nanos) {
-        reader.boundLeftOut(START + nanos);
+        reader.boundUnrecorded(START + nanos);
         return isRecorded();
     }
 
@@ -63,9 +60,9 @@ class LeftOutRingTest {
         assertTrue(buffer.enter(OPERATION) < 0);
         buffer.free(buffer.published());
         assertEquals(false, isRecordedAfter(0));
-        assertEquals(false, isRecordedAfter(RingReader.LEFT_OUT_NANOS_MAX));
-        assertEquals(true, isRecordedAfter(RingReader.LEFT_OUT_NANOS_MAX + 1));
-        assertEquals(true, isRecordedAfter(RingReader.LEFT_OUT_NANOS_MAX + 2));
+        assertEquals(false, isRecordedAfter(RingReader.UNRECORDED_NANOS_MAX));
+        assertEquals(true, isRecordedAfter(RingReader.UNRECORDED_NANOS_MAX + 1));
+        assertEquals(true, isRecordedAfter(RingReader.UNRECORDED_NANOS_MAX + 2));
     }
 
     @Test
@@ -73,9 +70,9 @@ class LeftOutRingTest {
         for (int minute = 0; minute < 3; minute++) {
             int token = buffer.enter(OPERATION);
             assertTrue(token < 0);
-            long begin = minute * RingReader.LEFT_OUT_NANOS_MAX;
+            long begin = minute * RingReader.UNRECORDED_NANOS_MAX;
             assertEquals(false, isRecordedAfter(begin));
-            assertEquals(false, isRecordedAfter(begin + RingReader.LEFT_OUT_NANOS_MAX));
+            assertEquals(false, isRecordedAfter(begin + RingReader.UNRECORDED_NANOS_MAX));
             buffer.exit(token);
         }
         buffer.free(buffer.published());

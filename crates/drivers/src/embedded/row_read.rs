@@ -22,7 +22,6 @@ const FRONT_BYTES: usize = 4 << 10;
 /// Selects the parts of a value by its first bytes. `None` selects the whole value.
 pub type Choice<'a> = dyn Fn(&[u8]) -> Option<Vec<Range<usize>>> + 'a;
 
-/// Damage of a row.
 pub struct Damage {
     /// The bytes at the position of the row's value. Empty if the position has another row or no row, or cannot be read.
     pub value: Bytes,
@@ -48,8 +47,8 @@ impl Spot<'_> {
     /// Returns the value, or its wanted parts one after the other, or the damage of the row.
     ///
     /// # Errors
-    /// An error of the disk that is not damage, so a retry may help. With [`Patience::Memory`], also if bytes are not in
-    /// memory.
+    /// An error of the disk that is not damage, so a retry may help. With [`Patience::Memory`], also an error if
+    /// some of the bytes are not in memory.
     pub fn read(&self, parts: Option<&Choice<'_>>) -> io::Result<Result<Bytes, Damage>> {
         let long = self.before() + self.place.value_bytes as usize > WHOLE_BYTES_MAX;
         let read = match parts.filter(|_| long && !self.doubted) {
@@ -110,7 +109,7 @@ impl Spot<'_> {
         Ok(Some(out.into()))
     }
 
-    /// The row according to the index, without its value.
+    /// The row according to the index, without its value, and the length of the value.
     fn wanted(&self) -> (RowRef<'_>, usize) {
         let row = RowRef {
             action: Action::Put,

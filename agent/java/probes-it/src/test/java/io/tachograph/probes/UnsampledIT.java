@@ -23,7 +23,7 @@ import java.util.stream.Collectors;
  * A program with a limit of traces ({@code traces_max}) does not record a trace that the calling
  * program has decided not to record.
  */
-class LeftOutIT {
+class UnsampledIT {
     private static final String TRACE = "0af7651916cd43dd8448eb211c80319c";
     private static final String SPAN = "b7ad6b7169203331";
     private static final Map<String, String> LIMITED = Map.of("TACHO_TRACES_MAX", "1000000");
@@ -41,11 +41,11 @@ class LeftOutIT {
         return call.attributes.getOrDefault("http.path", "");
     }
 
-    /** The paths with the prefix that recorded incoming requests have. */
+    /** The paths of the recorded incoming requests, if they begin with the prefix. */
     private static Set<String> requests(Watched shop, String prefix) {
         return shop.roots().stream()
                 .filter(root -> root.kind == 2)
-                .map(LeftOutIT::path)
+                .map(UnsampledIT::path)
                 .filter(path -> path.startsWith(prefix))
                 .collect(Collectors.toCollection(TreeSet::new));
     }
@@ -99,10 +99,7 @@ class LeftOutIT {
         }
     }
 
-    /**
-     * Work that other threads do to answer a request belongs to that request and does not begin its
-     * own trace.
-     */
+    /** Work that other threads do for an unrecorded request does not begin a trace. */
     @ParameterizedTest
     @MethodSource("jdks")
     void requestsAnsweredLaterAreUnrecordedAsAWhole(int jdk) throws Exception {

@@ -27,8 +27,8 @@ const MARK_BYTES: usize = 16;
 /// The beginning of a mark of a segment: a batch without rows.
 const MARK: &[u8] = b"\xf5bat\0\0\0\0\0\0\0\0";
 
-/// Harms the files after the power was cut, opens the store, and reads everything. Half of the seeds damage some places, the
-/// others cut off the end of the growing segment.
+/// Harms the files after the power was cut, opens the store, and reads everything. Half of the seeds damage some places. The
+/// other seeds cut off the end of the growing segment.
 pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
     if world.random.one_in(2) {
         return cut_end(world, totals).await;
@@ -135,7 +135,7 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
     }
 }
 
-/// What a read of one series has shown.
+/// Result of reading one series.
 struct Seen {
     /// How the records differ from the model; `None` if they are equal.
     differs: Option<String>,

@@ -23,14 +23,14 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 /** Programs with a limit on traces: recorded traces are complete, and all traces are counted. */
-class LeftOutIT {
-    /** Longest wait, s. It is long because all tests share two cores. */
+class UnsampledIT {
+    /** Longest wait, s; all tests share two cores. */
     private static final int WAIT_S = 90;
 
     private static final Path API = Path.of("../api/target/classes");
     private static final String KEPT = "tacho_agent_traces_kept_total";
-    private static final String LEFT_OUT = "tacho_agent_traces_left_out_total";
-    private static final String CALLS = "tacho_agent_calls_left_out_total";
+    private static final String UNSAMPLED = "tacho_agent_traces_unsampled_total";
+    private static final String CALLS = "tacho_agent_calls_unsampled_total";
     private static final String ENTRIES = "app.Entries$Traces.";
     private static final String HOT = ENTRIES + "hot(boolean)";
     private static final String RARE = ENTRIES + "rare(int)";
@@ -72,14 +72,14 @@ class LeftOutIT {
     }
 
     /**
-     * Checks that all recorded traces have arrived, and that recorded and unrecorded traces add up
-     * to all traces of the program.
+     * All recorded traces have arrived, and recorded and unrecorded traces add up to all traces of
+     * the program.
      */
     private static void assertCounts(Decoder got, Map<String, Long> made) {
         Map<String, Long> kept = last(got, KEPT);
-        Map<String, Long> leftOut = last(got, LEFT_OUT);
+        Map<String, Long> unsampled = last(got, UNSAMPLED);
         Map<String, Long> all = new TreeMap<>(kept);
-        leftOut.forEach((operation, traces) -> all.merge(operation, traces, Long::sum));
+        unsampled.forEach((operation, traces) -> all.merge(operation, traces, Long::sum));
         assertEquals(made, all);
         Map<String, Long> there =
                 got.roots.stream()
@@ -131,7 +131,8 @@ class LeftOutIT {
             assertCounts(got, Map.of(HOT, hot, RARE, rare, HANDS, hands));
             assertWhole(got.roots);
 
-            // The limit applies in each second. The first second may have a few more traces.
+            // The limit applies in each second. In addition, the first trace of each of the three
+            // operations is recorded.
             Map<String, Long> kept = last(got, KEPT);
             long all = kept.values().stream().mapToLong(Long::longValue).sum();
             assertTrue(all <= 100 * (program.millis() / 1_000 + 1) + 3, all + " kept");
@@ -139,7 +140,7 @@ class LeftOutIT {
             assertTrue(kept.get(RARE) >= (rare + 1) / 2, kept + " of " + rare);
             assertTrue(kept.get(HANDS) >= 10, kept + " of " + hands);
 
-            // The number of all calls, including those of tasks and threads.
+            // All calls of the program, including those of tasks and threads.
             long calls = 3 * hot + 2 * rare + 8 * hands;
             assertEquals(calls, got.callsEnded + last(got, CALLS).get(""));
             Map<String, Long> counts = last(got, "tacho_operation_seconds_count");
@@ -177,8 +178,8 @@ class LeftOutIT {
     }
 
     /**
-     * Checks that all declared records have arrived: those in recorded traces with the id of the
-     * trace, all others without one.
+     * All declared records have arrived: those in recorded traces with the id of the trace, all
+     * others without an id.
      */
     private static void assertNoted(Decoder got, long rare, long kept) {
         List<Declared> noted =
@@ -199,9 +200,6 @@ class LeftOutIT {
         assertTrue(ratios.stream().anyMatch(ratio -> ratio < 1), ratios.toString());
     }
 
-    /**
-     * Calls that are open during rule changes, or while the connection is lost, keep their exits.
-     */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void noTraceIsLostOverManySwitches(int jdk) throws Exception {
@@ -244,15 +242,15 @@ class LeftOutIT {
                             .stream()
                             .mapToLong(Long::longValue)
                             .sum();
-            long leftOut = last(got, CALLS).get("");
-            assertTrue(counted > 0 && leftOut > 0 && got.callsEnded > 0);
-            assertEquals(10 * requests, got.callsEnded + counted + leftOut);
+            long unsampled = last(got, CALLS).get("");
+            assertTrue(counted > 0 && unsampled > 0 && got.callsEnded > 0);
+            assertEquals(10 * requests, got.callsEnded + counted + unsampled);
             long traces = last(got, KEPT).values().stream().mapToLong(Long::longValue).sum();
             assertEquals(traces, got.roots.size());
         }
     }
 
-    /** The budget for the overhead has the same effect with a limit on traces as without one. */
+    /** The budget has the same effect with and without a limit on traces. */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})
     void theBudgetSwitchesMethodsOff(int jdk) throws Exception {

@@ -1,8 +1,8 @@
 //! How much memory do the labels created by a query take?
 //!
-//! Series in the index share common labels. The result of a query, however, may have new labels for each series:
-//! `label_replace` and `group_left` write texts into all label sets, `rate` drops the name, `count_values` creates a
-//! label set for each value. Labels are counted when a node creates them, not when a node passes them on.
+//! Series in the index share labels, but the result of a query may have new labels for each series: `label_replace` and
+//! `group_left` write texts into all label sets, `rate` drops the name, `count_values` creates a label set for each value. Labels
+//! are counted when a node creates them, not when a node passes them on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use super::params::Params;
 /// Memory of a row and its label set, without the texts.
 const SET_BYTES: usize = 192;
 
-/// Counts the bytes of labels and checks the limit. May be shared between threads.
+/// Counts the bytes of labels and checks the limit.
 #[derive(Debug)]
 pub struct LabelRoom {
     bytes_max: usize,
@@ -44,7 +44,7 @@ impl LabelRoom {
         Ok(labels)
     }
 
-    /// Checks for cancellation. For loops that create labels and have costly iterations.
+    /// For loops that create labels and have costly iterations.
     pub fn check_cancel(&self) -> Result<(), Error> {
         self.cancel.check()
     }
@@ -53,14 +53,12 @@ impl LabelRoom {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of taken bytes. Called after a node is computed. `taken` is the number of bytes that remain after the
-    /// node's operands and their labels were released.
+    /// Called after a node is computed. `taken` is the number of bytes that remain after the node's operands are released.
     pub fn settle(&self, taken: usize) {
         self.taken.store(taken, Ordering::Relaxed);
     }
 }
 
-/// Memory of a row's labels.
 pub fn bytes_of(labels: &Labels) -> usize {
     SET_BYTES + labels.canonical_bytes()
 }
