@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Several checkouts may share one target directory. So the package directory is read at run time, and the path for cargo is
-    // relative.
+    // Several checkouts may share one target directory, and so one compiled build script. Therefore the script reads the package
+    // directory when it runs, and gives cargo a relative path.
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     println!("cargo::rerun-if-changed=../../ui/dist");
     let root = package.join("../../ui/dist");

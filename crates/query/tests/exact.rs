@@ -1,5 +1,5 @@
-//! Functions over windows equal exact rational arithmetic, in instant and range queries. Some values have a large offset,
-//! form steep lines with little scatter, are near the largest double, or are tiny or subnormal.
+//! The results of functions over windows agree with exact rational arithmetic, in instant and range queries. Some samples have a
+//! large offset, form steep lines with little scatter, or have values that are near the largest double, tiny or subnormal.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use tacho_query::promql::{self, Output, Params, SeriesData};
 const SECOND: i64 = 1_000_000_000;
 /// Largest relative error of an answer.
 const PART: f64 = 1e-12;
-/// Absolute error that is also permitted, as a fraction of the terms, for an answer that is tiny compared to its terms.
+/// Absolute error permitted in addition, as a fraction of the terms, because an answer may be tiny compared to its terms.
 const VANISHING: f64 = 1e-20;
-/// Absolute error that is also permitted, for subnormal doubles: some multiples of the smallest positive double, because a
-/// quantile may multiply the error.
+/// Absolute error permitted in addition, because a subnormal double has few digits. It is 20 times the smallest positive double,
+/// because a quantile may multiply the error.
 const SMALLEST: f64 = 1e-322;
 
 type Samples = Vec<(i64, f64)>;
@@ -112,7 +112,7 @@ impl Ratio {
     }
 }
 
-/// A double as an integer and the power of two that multiplies it.
+/// The integer and the exponent for which a double is `integer * 2^exponent`.
 fn digits(value: f64) -> (BigInt, i64) {
     let (biased, fraction) = ((value.to_bits() >> 52 & 0x7ff) as i64, value.to_bits() & ((1 << 52) - 1));
     let digits = if biased == 0 { fraction } else { fraction | 1 << 52 };
@@ -221,7 +221,8 @@ impl Expect {
     }
 }
 
-/// Compares a function with its definition at up to 12 steps of a range query, and in instant queries at the same times.
+/// Compares a function with its definition at up to 12 steps of a range query, and in instant queries at the same times. The
+/// function must return no value for a window with fewer than `least` samples.
 fn check(
     query: &str,
     samples: &Samples,

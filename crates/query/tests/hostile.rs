@@ -272,7 +272,7 @@ fn errors_have_a_position() {
     at("sum(\n  é(x)\n)", "unexpected character 'é' (at line 2, column 3)");
 }
 
-/// A query over few series with a result of very many series is refused before memory is allocated.
+/// If a result would have far more series or points than the input of the query, the query is refused before memory is allocated.
 #[test]
 fn operations_that_multiply_series_are_limited() {
     let params = Params::range(100 * SECOND, 1_600 * SECOND, SECOND);
@@ -288,7 +288,8 @@ fn operations_that_multiply_series_are_limited() {
     let at: Vec<i64> = (0..2_000).map(|i| i * SECOND).collect();
     let values = (0..2_000).map(f64::from).collect();
     refused("count_values(\"v\", x + x / 7)", vec![SeriesData::new(labels, at, values)]);
-    // Series without a value at the same step do not conflict, so each series matches all other series.
+    // Two series on the right side conflict only if both have a value at the same step. These never do, so each left series
+    // matches all of them.
     let short = |i: i64| {
         let labels = Arc::new(Labels::new([("i", i.to_string())]).unwrap());
         SeriesData::new(labels, vec![i * SECOND, (i + 1) * SECOND], vec![1.0, promql::STALE])

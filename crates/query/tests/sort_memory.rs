@@ -1,6 +1,6 @@
 //! How much memory does sorting a vector by labels take?
 //!
-//! This file has only one test, because the allocator counts all threads.
+//! This file has only one test, because the allocator counts the memory of all threads of the process.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Sends the records of a golden data directory to a running server: `golden_directory HTTP RECORDS PART`. HTTP and RECORDS are
-//! addresses of the server, PART is 1 or 2. Part 1 also deletes some samples, adds a rule for probes and merges.
-//! `testdata/directory/README.md` describes how such a directory is made.
+//! addresses of the server, PART is 1 or 2. Part 1 also deletes some samples, adds a rule for probes, and
+//! requests a merge. `testdata/directory/README.md` describes how such a directory is made.
 
 #[path = "../tests/support/agent.rs"]
 mod agent;

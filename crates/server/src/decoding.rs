@@ -43,7 +43,7 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// `bytes_max`: memory limit for the records of all bodies. A smaller limit is raised to the need of the largest body. The
+    /// `bytes_max`: memory limit for the records of all bodies. If the largest body needs more, the limit is that need. The
     /// bodies themselves may take `WRITES_MAX * max(body_bytes_max, FORM_BYTES_MAX)`.
     pub fn new(bytes_max: usize, body_bytes_max: usize) -> Self {
         Self {

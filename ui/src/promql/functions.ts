@@ -117,7 +117,7 @@ export const FUNCTIONS: readonly (readonly [string, string, string])[] = [
   [
     'sax_over_time',
     'v range, pattern string, segments scalar, letters scalar, [flat scalar]',
-    'Number of occurrences of a letter pattern in the samples, written as a word of letters (SAX).',
+    'Number of occurrences of a letter pattern in a word; the word describes the shape of the samples (SAX).',
   ],
   ['scalar', 'v vector', 'The value of the only element; NaN if there is no element or more than one.'],
   ['sdiff_over_time', 'v range', 'Newest minus oldest sample in the range, not extrapolated.'],
@@ -175,7 +175,7 @@ export const AGGREGATIONS: readonly (readonly [string, string])[] = [
   ['avg', 'Mean over series.'],
   ['bottomk', 'The k series with the smallest values: bottomk(k, v).'],
   ['count', 'Number of series.'],
-  ['count_values', 'Number of series by value, which becomes a label: count_values("label", v).'],
+  ['count_values', 'Number of series with each value; the value becomes a label: count_values("label", v).'],
   ['group', '1 for each group.'],
   ['limitk', 'Any k series: limitk(k, v).'],
   ['max', 'Largest value over series.'],

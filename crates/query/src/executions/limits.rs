@@ -47,7 +47,7 @@ impl Default for Limits {
 pub enum Incomplete {
     /// Parts of segments that were not joined with the next or the previous part.
     Parts { omitted: u64, limit: usize },
-    /// Parts of segments with a parent that count as if they had none.
+    /// Segments with a caller that count as if they had none.
     Causes { omitted: u64, limit: usize },
     /// Traces beyond those that the search compared may belong to the answer.
     Candidates { limit: usize },

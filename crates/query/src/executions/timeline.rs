@@ -5,10 +5,10 @@ use tacho_model::{TimeRange, Timestamp};
 /// Limit on the points of one timeline (`docs/api.md`).
 const POINTS_MAX: u64 = 120;
 const SECOND: i64 = 1_000_000_000;
-/// A range of at least this many seconds has steps of whole minutes, which begin at multiples of a step, so that the slots of
-/// summaries fit into them.
+/// A range of at least this many seconds has steps of whole minutes. Each step begins at a multiple of its length, so that the
+/// slots of summaries fit into the steps.
 const ALIGNED_S: u64 = 3_600;
-/// Steps of such a range, seconds. A very long range has steps of several days.
+/// Lengths of the steps of such a range, in seconds. A very long range has steps of several days.
 const STEPS_S: [u64; 14] =
     [60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 28_800, 43_200, 86_400];
 const DAY_S: u64 = 86_400;
@@ -39,7 +39,7 @@ impl Steps {
         Self { start_s: first * step_s, step_s, len: len as usize }
     }
 
-    /// Whether each slot is within one step. A slot has this length and starts at a multiple of it.
+    /// Whether each slot is within one step. A slot is `slot_s` seconds long and starts at a multiple of its length.
     pub(super) const fn fits_slots(self, slot_s: i64) -> bool {
         self.step_s.rem_euclid(slot_s) == 0 && self.start_s.rem_euclid(slot_s) == 0
     }

@@ -99,7 +99,7 @@ impl Top {
         self.keys.first().copied().filter(|_| self.is_cut)
     }
 
-    /// The key and the call with which a trace was offered.
+    /// The best key with which a trace was offered, and the call that was offered with this key.
     pub(super) fn found(&self, trace: TraceId) -> Option<&(Key, Option<Match>)> {
         self.traces.get(&trace)
     }

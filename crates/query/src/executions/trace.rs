@@ -21,7 +21,7 @@ pub struct Trace {
     pub start: Timestamp,
     /// From `start` to the last event of any of its segments.
     pub duration_ns: u64,
-    /// Spans in tree order: a parent is before its children, siblings are sorted by time.
+    /// Spans in tree order: a parent is before its children, siblings are sorted by start time.
     pub spans: Vec<Span>,
     /// Number of spans omitted because of [`SPANS_MAX`].
     pub spans_cut: usize,
@@ -197,7 +197,8 @@ impl Assembly {
     }
 
     /// All spans with their depth, in tree order. Ids come from the network, so parents may be missing or form cycles.
-    /// Spans that no root reaches come last, each time from the earliest remaining span.
+    /// Spans that no root reaches come last. The earliest of these spans gets the depth 0, and the spans below it follow. This
+    /// is repeated until no span remains.
     fn order(&self) -> Vec<(usize, u32)> {
         let mut by_time: Vec<usize> = (0..self.spans.len()).collect();
         by_time.sort_by_key(|at| (self.spans[*at].start, *at));

@@ -1,6 +1,6 @@
 //! What is the aggregate of the series of each group at each step?
 //!
-//! Step before: `evaluate.rs`, which provides the rows. `functions/over_time.rs` uses the same folds.
+//! Step before: `evaluate.rs`, which provides the rows. `functions/over_time.rs` uses the same folds (`fold.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;

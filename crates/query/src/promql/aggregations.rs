@@ -17,7 +17,7 @@ table! {
     avg: Avg, "Mean over series.";
     bottomk: Bottomk, "The k series with the smallest values: bottomk(k, v).";
     count: Count, "Number of series.";
-    count_values: CountValues, "Number of series by value, which becomes a label: count_values(\"label\", v).";
+    count_values: CountValues, "Number of series with each value; the value becomes a label: count_values(\"label\", v).";
     group: Group, "1 for each group.";
     limitk: Limitk, "Any k series: limitk(k, v).";
     max: Max, "Largest value over series.";
@@ -34,7 +34,7 @@ pub const fn aggregations() -> &'static [(&'static str, &'static str)] {
     DOCS
 }
 
-/// The aggregation whose name `accepts` returns true for, if there is one.
+/// The first aggregation for whose name `accepts` returns true.
 pub(super) fn find(accepts: impl Fn(&str) -> bool) -> Option<AggregateOp> {
     OPERATIONS.iter().find(|(name, _)| accepts(name)).map(|(_, op)| *op)
 }

@@ -78,7 +78,7 @@ struct Evaluator<'p> {
     points_alive: usize,
     /// Bytes of the labels that were created for the values.
     labels: LabelRoom,
-    /// The part of `labels` that belongs to the operands of the current node.
+    /// The part of the bytes in `labels` that belongs to the operands of the current node.
     inherited: usize,
     /// Number of samples read by windows.
     visits: AtomicUsize,
@@ -94,8 +94,8 @@ impl<'p> Evaluator<'p> {
         Ok(value)
     }
 
-    /// Releases the labels of the operands that the value does not use. Returns the bytes of the labels that this node or its
-    /// operands created for the value.
+    /// Releases the bytes of those labels of the operands that `value` does not share. Returns the bytes of the labels that this
+    /// node or its operands created for `value`.
     fn settle_labels(&mut self, before: usize, value: &Value<'_>) -> usize {
         let inherited = std::mem::take(&mut self.inherited);
         let made = self.labels.taken() - before;
@@ -262,7 +262,7 @@ impl<'p> Evaluator<'p> {
         settle(rows, Twins::Refuse).map(Value::Vector)
     }
 
-    /// Adds a change to a range vector. It is applied when a window is read.
+    /// Adds a change to a range vector. The change is applied when a window is read.
     fn changed(
         &self,
         arguments: Vec<Value<'p>>,

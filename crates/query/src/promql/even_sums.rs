@@ -15,8 +15,7 @@ use super::fold::LANES;
 /// Number of samples up to which the sums of the multiples are exact. The times of a block have 10 bits, a lane adds 2^8
 /// products, and all lanes together add 2^10 products.
 const BLOCK: usize = 1024;
-/// Bits of the multiples without the sign. The sum of their products with a block's times is less than 2^(31 + 10 +
-/// 10).
+/// Bits of the multiples without the sign. The sum of their products with a block's times is less than 2^51 = 2^(31 + 10 + 10).
 const BITS: i32 = 31;
 
 /// The smallest and the largest value; NaN is ignored.
@@ -49,8 +48,8 @@ impl Extremes {
     }
 
     /// The number that is subtracted from all values before they are summed. If all values have the same sign and none is more
-    /// than twice as far from 0 as another, it is the smallest value, and the differences are exact (P. H. Sterbenz,
-    /// "Floating-Point Computation", 1974, theorem 4.3.1). Otherwise it is 0.
+    /// than twice as far from 0 as another, the number is the smallest value, and the differences are exact (P. H. Sterbenz,
+    /// "Floating-Point Computation", 1974, theorem 4.3.1). Otherwise the number is 0.
     fn pivot(self) -> f64 {
         let Self { least, largest } = self;
         let is_narrow = (least > 0.0 && largest <= 2.0 * least) || (largest < 0.0 && least >= 2.0 * largest);

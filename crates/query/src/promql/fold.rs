@@ -215,7 +215,7 @@ pub fn count_of(values: &[f64]) -> f64 {
     as_number(values.len())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "memory and time hold fewer than 2^53 samples")]
+#[expect(clippy::cast_precision_loss, reason = "memory holds fewer than 2^53 samples")]
 pub fn as_number(count: usize) -> f64 {
     count as f64
 }

@@ -34,7 +34,7 @@ const DIGITS_KEPT: f64 = 1e15;
 
 /// The search for short decimals pauses after this number of consecutive values without a short decimal.
 const MISSES_MAX: u32 = 8;
-/// The pause ends when the number of misses, which counts every value of the pause, reaches this limit.
+/// In the pause, each value that is skipped counts as a miss. The pause ends when the number of misses reaches this limit.
 const MISSES_PAUSE: u32 = 256;
 
 /// Writes a sequence of values like [`format_value`], but faster. Measured values have few decimals, and usually as many as
@@ -126,7 +126,8 @@ fn write_decimal(out: &mut Vec<u8>, negative: bool, whole: u64, decimals: usize)
 }
 
 fn write_shortest(out: &mut Vec<u8>, value: f64) {
-    // The decimal form of the crate `zmij` equals ours except for a trailing `.0`. Exponents, NaN and infinities differ.
+    // The decimal form of the crate `zmij` equals that of `format_value` except for a trailing `.0`. Exponents, NaN and
+    // infinities differ.
     let mut buffer = zmij::Buffer::new();
     if (1e-3..1e15).contains(&value.abs()) {
         let text = buffer.format_finite(value);
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_is_written_as_single_values() {
+    fn values_of_a_sequence_are_written_like_single_values() {
         let mut values =
             vec![0.0, -0.0, 5e-324, 1e-6, 9.99e-7, 0.3, 2.675, 1e15, 1e15 - 1.0, 1e21, f64::MAX, -1.5];
         values.extend([

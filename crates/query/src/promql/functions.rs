@@ -89,7 +89,7 @@ impl Function {
         matches!(&self.apply, Apply::Window(sliding) | Apply::WindowNamed(sliding) if sliding.from_summaries)
     }
 
-    /// `rate(v range-vector)`.
+    /// The name, and the names and types of the parameters: `rate(v range-vector)`.
     pub fn signature(&self) -> String {
         let parameter = |p: &Parameter| {
             let wants = p.wants.to_string().replace(' ', "-");
@@ -251,7 +251,7 @@ static TABLE: LazyLock<Vec<Function>> = LazyLock::new(|| {
             "Mean distance to the only reference series under dynamic time warping; radius (default 1) limits the search.";
         sax_over_time(v: Range, pattern: String, segments: Scalar, letters: Scalar, flat: Scalar = AtMostOnce)
             -> Vector: Whole(sax::sax_over_time),
-            "Number of occurrences of a letter pattern in the samples, written as a word of letters (SAX).";
+            "Number of occurrences of a letter pattern in a word; the word describes the shape of the samples (SAX).";
 
         // Functions that replace the samples in the range.
         derivative(v: Range) -> Range: Change(change::derivative),

@@ -1,7 +1,7 @@
-//! How do adjacent runs of samples become one digest that does not depend on their columns?
+//! How do adjacent runs of samples become one digest that depends only on the samples, not on the pieces that store them?
 //!
-//! Runs are copied into one run. Its times stay regular if the runs continue one regular sequence, because digests of regular
-//! times are cheaper (`line.rs`).
+//! Runs are copied into one run. The times of this run stay regular if the runs continue one regular sequence, because digests of
+//! regular times are cheaper (`line.rs`).
 //!
 //! Step before: `slide.rs`, which collects the runs of a pane. Step after: the digests.
 
@@ -49,7 +49,7 @@ impl<'s> Joined<'s> {
         }
     }
 
-    /// The digest of all samples; `None` without any.
+    /// The digest of all samples; `None` if there are none.
     pub fn digest<D: Digest>(&self) -> Option<D> {
         let run = match self {
             Self::None => return None,
@@ -64,7 +64,7 @@ impl<'s> Joined<'s> {
 }
 
 impl JoinedTimes {
-    /// Adds a run after the first `count` samples.
+    /// Adds the times of a run that follows the first `count` samples.
     fn add(&mut self, count: usize, next: &Run<'_>) {
         if let Self::Regular { start, step } = *self {
             let so_far = Run { at: At::Regular { start, step }, values: &[] };
@@ -83,9 +83,9 @@ impl JoinedTimes {
     }
 }
 
-/// The same run with regular times, if its times have one step. A single sample gets the step 0. The form of the times in `run`
-/// depends on the columns, and a digest of regular times may differ in the last bit from a digest of a list of the same times.
-/// Here only the times determine the form.
+/// The same run with regular times, if its times have a constant step. A single sample gets the step 0. A digest of regular times
+/// may differ in the last bit from a digest of a list of the same times. In `run`, the form of the times depends on the pieces
+/// from which the samples come. In the result, it depends only on the times.
 fn evenly(run: Run<'_>) -> Run<'_> {
     let at = match run.at {
         At::Regular { start, .. } if run.values.len() == 1 => At::Regular { start, step: 0 },

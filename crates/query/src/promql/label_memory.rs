@@ -44,7 +44,7 @@ impl LabelRoom {
         Ok(labels)
     }
 
-    /// For loops that create labels and have costly iterations.
+    /// Loops that create labels call this in each iteration, because an iteration is costly.
     pub fn check_cancel(&self) -> Result<(), Error> {
         self.cancel.check()
     }

@@ -29,7 +29,7 @@ pub fn chosen(labels: &Labels, choice: &LabelChoice) -> Arc<Labels> {
 }
 
 pub fn rebuilt(labels: &Labels, keep: impl Fn(&str) -> bool) -> Arc<Labels> {
-    // Not `Labels::new`: stored labels may exceed the limit on the bytes of new labels.
+    // Not `Labels::new`: stored labels may exceed `LABELS_BYTES_MAX` of `tacho_model`, the limit on new labels.
     let kept: Vec<(&str, &str)> = labels.iter().filter(|(name, _)| keep(name)).collect();
     Arc::new(Labels::from_sorted(kept.iter().copied()))
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stored_labels_above_the_limit_on_bytes_keep_their_labels() {
+    fn a_stored_series_above_the_limit_on_bytes_keeps_its_labels() {
         let mut canonical = b"__name__\xffm\xff".to_vec();
         for number in 0..20 {
             canonical.extend_from_slice(format!("l{number:02}").as_bytes());

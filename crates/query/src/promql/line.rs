@@ -21,12 +21,12 @@ const AHEAD_MAX: f64 = 1e250;
 const NOISE: f64 = 1.0 / (1_u128 << 98) as f64;
 /// Ratio of the mean square of the residuals to the squared spread of the values. Above this ratio plain doubles are
 /// accurate enough: their rounding errors (at most 2^-48 of the spread for a residual) change the sum of squares by
-/// a part of less than 2^-39.
+/// less than 2^-39 of the sum.
 const SCATTER_PLAIN_MIN: f64 = 1.0 / 65_536.0;
 
-/// First and second moments of times and values. Values are summed as differences from one number (the pivot), which is one of
-/// the values, or 0 if evenly spaced values differ widely. Therefore all digits of the differences are kept, also of large
-/// values.
+/// First and second moments of times and values. Values are summed as differences from one number, the pivot. The pivot is one of
+/// the values, or 0 if the times are evenly spaced and the values differ widely. Therefore all digits of the differences are
+/// kept, also of large values.
 #[derive(Clone, Debug)]
 pub struct Moments {
     pub count: f64,
@@ -55,7 +55,7 @@ enum Spacing {
 
 impl Moments {
     /// Slope of the line, value per second. NaN for fewer than two samples.
-    #[expect(clippy::cast_precision_loss, reason = "a step's rounding is a part of 2^-53 of the slope")]
+    #[expect(clippy::cast_precision_loss, reason = "rounding a step changes at most 2^-53 of the slope")]
     pub fn slope(&self) -> f64 {
         let slope = match self.spacing {
             // Plain doubles are accurate enough here, because each operation changes only the last digit.

@@ -33,7 +33,7 @@
 //! Functions such as `derivative`, `moving_avg` and `keep_outliers_iqr` return a *range vector*. They replace the samples in
 //! each window when the window is read; the bounds of the window do not change. Such a range vector can be the argument of
 //! another function of ranges, as in `max_over_time(derivative(x[1h]))`. It can also be the answer of an instant query (a
-//! matrix). A range query refuses it, as it refuses `x[1h]`.
+//! matrix). A range query refuses such an answer, as it refuses `x[1h]`.
 //!
 //! To add a function: one line in `functions.rs` and one small `fn` in the file of its family. `docs/guide/functions.md`
 //! describes the functions that Prometheus does not have.

@@ -10,7 +10,7 @@ use tacho_model::{Matcher, Timestamp};
 
 use super::functions::Function;
 
-/// Index of a node in the query's list. It is smaller than the index of the node that uses it.
+/// Index of a node in the query's list. An operand has a smaller index than the node that uses the operand.
 pub type NodeId = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

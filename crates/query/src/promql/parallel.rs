@@ -20,8 +20,8 @@ use crate::Error;
 const WORK_MIN: usize = 1 << 19;
 /// Samples of a part. They take about 100 us, much longer than inviting a helper.
 const PART_WORK: usize = 1 << 16;
-/// Maximum number of parts that an invited helper takes. With one part, it would wait for the next invitation about as long as it
-/// works. This many parts take less than a millisecond, after which another query may invite it.
+/// Maximum number of parts that an invited helper takes. A helper that took only one part would wait for its next invitation
+/// about as long as it works. This many parts take less than a millisecond. Then another query may invite the helper.
 const HELPED_PARTS: usize = 8;
 
 /// The helpers of all queries: one thread less than there are cores, because each query has a thread of its own. They start on

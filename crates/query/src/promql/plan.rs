@@ -168,7 +168,7 @@ impl Plan {
         let same = |other: &&mut Selection| other.matchers == selector.matchers && other.range == range;
         let source = match self.selections.iter_mut().enumerate().find(|(_, other)| same(other)) {
             Some((source, other)) => {
-                // The selectors share one read, which may use summaries only if both have the same windows.
+                // Both selectors share one read. The read may use summaries only if both have the same windows.
                 other.windows = other.windows.filter(|others| Some(*others) == windows);
                 source
             }
@@ -182,8 +182,8 @@ impl Plan {
     }
 
     /// The windows of `range` ns that `grid` reads; `None` if a window would exceed the range of timestamps. For a range query,
-    /// windows before and after the grid that overlap those of the grid are included. So whether a step reads samples or a
-    /// summary does not depend on the other steps of the query.
+    /// the result also has the windows of earlier and later steps, as far as they overlap windows of the grid. So whether a step
+    /// reads samples or a summary does not depend on the other steps of the query.
     fn windows(&self, selector: &Selector, grid: &Grid, range: i64) -> Option<Windows> {
         let reference = self.resolve(&selector.modifiers);
         let (first, last) = reference.bounds(grid);
@@ -213,7 +213,7 @@ impl Plan {
     }
 }
 
-/// The multiples of `step` from the start of the first window that `grid` reads (exclusive) to the end of the last one. A
+/// The multiples of `step` from the start of the first window that `grid` reads (exclusive) to the end of the last window. A
 /// window is `range` ns long.
 fn subquery_grid(
     reference: &Reference,

@@ -8,9 +8,9 @@
 //!   digit may differ between regular times and a list of the same times, although `joined.rs` chooses the form by the times
 //!   alone;
 //! - `label_replace`, `label_join`, `dtw_over_time`, `sax_over_time`, and functions of windows that drop the names of several
-//!   metrics (`rate({__name__=~"a|b"}[5m])`): they fail if two series of the result have the same labels, even if these have
-//!   values at different steps;
-//! - queries without a selector, because they are computed faster than found.
+//!   metrics (`rate({__name__=~"a|b"}[5m])`): they fail if two series of the result have the same labels, even if the two
+//!   series have values at different steps;
+//! - queries without a selector, because computing such a query is faster than finding its kept result.
 //!
 //! The digest of a window does not depend on the other windows (`slide.rs`), and an aggregation adds its series in an order that
 //! does not depend on the steps ([`is_ordered`]).
@@ -130,7 +130,8 @@ pub fn is_ordered(nodes: &[Node], id: NodeId) -> bool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// In the order of the series, and of one metric: no two rows become equal if their name is dropped.
+    /// The rows are in the order of the series and belong to one metric. So no two rows have the same labels after the name is
+    /// dropped.
     OneMetric,
     Series,
     Any,

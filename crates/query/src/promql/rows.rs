@@ -1,7 +1,7 @@
 //! What is the result of a node over its grid?
 //!
-//! This file and `window.rs` use each other. A range vector has the bounds of its windows and changes the samples in
-//! the windows. `window.rs` reads these samples and applies functions to them.
+//! This file and `window.rs` use each other. [`Ranges`] computes the [`Bounds`] of each window and changes the samples of a
+//! [`Window`]. `window.rs` defines these two types, and applies functions to the changed samples.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -99,7 +99,7 @@ impl FromIterator<(Timestamp, f64)> for Columns<'_> {
 /// Replaces the samples in a window. The second parameter has the values of the scalar arguments in the query.
 pub type ChangeFn = fn(&Window<'_>, &[f64], &mut Visits<'_>) -> Result<Columns<'static>, Error>;
 
-/// A [`ChangeFn`] in a query.
+/// A [`ChangeFn`] with its arguments in a query.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub function: ChangeFn,

@@ -15,7 +15,8 @@ use super::series::{Cursor, Piece, SeriesData};
 use super::slide::cut;
 use super::{STALE, is_stale};
 
-/// At each step, the newest sample of the last `lookback` ns. No value if that sample is a staleness marker.
+/// At each step, the value or the time of the newest sample of the last `lookback` ns, as `yields` states. The step has no value
+/// if that sample is a staleness marker.
 pub fn instants(
     series: &SeriesData,
     grid: &Grid,

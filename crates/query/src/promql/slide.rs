@@ -1,17 +1,17 @@
 //! How are the digests of many overlapping windows computed, without reading a sample again for each window?
 //!
 //! A window is digested alone if it has few samples, or if a sample is in about two windows at most. Otherwise the edges of all
-//! windows cut a series into panes, and a window is a sequence of panes. Fixed times, the multiples of the length of a window,
-//! divide the panes into blocks. Each window contains exactly one of these times:
+//! windows cut a series into panes, and a window is a sequence of panes. Some of these edges divide the panes into blocks: the
+//! first edge at or after each multiple of the length of a window. Each window contains exactly one edge of a block:
 //!
 //! ```text
 //!   time     ──┬──┬──┬──┬──║──┬──┬──┬──┬──║──   │ edge of a window   ║ edge of a block
 //!   window         (──────────────]
 //!                  front    back
 //! ```
-//! Before this time, each pane is joined with all later panes of its block (front). After it, the panes are joined one by one
-//! (back). So each pane is joined at most twice, each window needs one more join, and nothing is subtracted (J. Gil, M. Werman,
-//! "Computing 2-D Min, Median, and Max Filters", IEEE PAMI 15 (1993), section II).
+//! In the front, before the edge of the block, each pane is joined with all later panes of its block. In the back, the panes are
+//! joined one by one. So each pane is joined at most twice, each window needs one more join, and nothing is subtracted (J. Gil,
+//! M. Werman, "Computing 2-D Min, Median, and Max Filters", IEEE PAMI 15 (1993), section II).
 //!
 //! The edges do not depend on the first and the last window of the query, and adjacent samples are digested as one run. So the
 //! bits of a result depend only on the samples of its window, the times and the length of the windows, and on the summaries that
@@ -62,7 +62,7 @@ impl<D: Digest> Panes<D> {
         self.back.push((end, digest));
     }
 
-    /// Removes panes that end at or before the start of a window. If no pane of the front is left, the back becomes the front.
+    /// Removes panes that end at or before the start of a window. If the front then has no pane, the back becomes the front.
     pub fn leave(&mut self, start: Timestamp) {
         if self.back.last().is_some_and(|(end, _)| *end <= start) {
             return self.clear();
@@ -237,7 +237,8 @@ impl<'s, D: Digest> Slide<'s, D> {
     }
 }
 
-/// The times that separate panes: the starts and ends of all windows, including windows before and after the query.
+/// The times that separate panes: the starts and ends of all windows, including windows before the first step and after the
+/// last step of the query.
 struct Edges {
     step: i64,
     range: i64,
@@ -251,8 +252,8 @@ impl Edges {
         Self { step: frame.grid.step.max(1), range: frame.ranges.range.max(1), end }
     }
 
-    /// The edge of a block in a window, after the window's start and at the latest at its end: the first edge of a window at or
-    /// after a multiple of the range. The multiple itself may be inside of a summary; an edge of a window is not.
+    /// The edge of a block that a window contains, after its start and at the latest at its end: the first edge of any window
+    /// at or after a multiple of the range. The multiple itself may be inside of a summary. An edge of a window never is.
     fn middle(&self, bounds: &Bounds) -> Timestamp {
         let into = bounds.end.rem_euclid(self.range).min(bounds.end.abs_diff(bounds.start).cast_signed());
         self.after(bounds.end - into).min(bounds.end)
@@ -364,7 +365,7 @@ mod tests {
     const START: i64 = -10;
     const STEPS: usize = 60;
 
-    /// Replaces each piece that no window cuts by a summary.
+    /// Converts each piece that no window cuts into a summary.
     fn summarised(pieces: &[Piece], (step, range): (i64, i64)) -> Vec<Piece> {
         let more = range / step + 1;
         let count = STEPS + 2 * usize::try_from(more).unwrap();

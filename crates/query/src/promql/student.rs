@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-/// Limit on the iterations of the continued fraction, which needs about the square root of the larger parameter.
+/// Limit on the iterations of the continued fraction. It needs about as many as the square root of its larger parameter.
 const TERMS_MAX: usize = 10_000;
 
 /// Limit on the steps towards a quantile. It allows enough bisections for all bits of a double; Newton's method takes
@@ -14,7 +14,7 @@ const STEPS_MAX: usize = 200;
 
 thread_local! {
     /// The last confidence, degrees of freedom and quantile. The windows of a query have one confidence and nearly always the
-    /// same count.
+    /// same count of samples.
     static LAST: Cell<[f64; 3]> = const { Cell::new([f64::NAN; 3]) };
 }
 
@@ -28,7 +28,7 @@ pub fn two_sided(t: f64, degrees: f64) -> f64 {
     beta_regularized(degrees / (degrees + t * t), degrees / 2.0, 0.5)
 }
 
-/// The value `t` for which the absolute value of a variable is below `t` with probability `confidence`. NaN unless
+/// The `t` such that a value of the distribution has an absolute value below `t` with probability `confidence`. NaN unless
 /// `confidence` is between 0 and 1.
 pub fn quantile_two_sided(confidence: f64, degrees: f64) -> f64 {
     if confidence.is_nan() || confidence <= 0.0 || confidence >= 1.0 {

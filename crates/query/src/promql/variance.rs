@@ -1,8 +1,8 @@
 //! What is the variance of values?
 //!
-//! The mean is kept in two doubles, because the error of a mean in one double is as large as the differences of values that are
-//! 2^53 times larger. Squared differences from the mean are never negative, so they do not cancel. Therefore a block of a slice
-//! is summed in plain doubles, and only the sums of blocks with compensation.
+//! The mean is kept in two doubles. If values are 2^53 times larger than their differences, the rounding error of a mean in one
+//! double is as large as these differences. Squared differences from the mean are never negative, so they do not cancel.
+//! Therefore the squares of a block are added in plain doubles. Only the sums of blocks are added with compensation.
 
 use super::double_double::{DoubleDouble, exponent_for, exponent_of, scale, scale_down};
 use super::fold::{Fold, LANES, Mean, Neumaier, count_of};
@@ -43,8 +43,8 @@ impl Variance {
             squares.add(of_block);
             off.add(off_block);
         }
-        // Corrects the rounding error of the mean, which is the average remaining difference. `squares` contains its square once
-        // for each value.
+        // The rounding error of the mean is the average of the differences from it. `squares` contains the square of this error
+        // once for each value.
         let off = off.total() / count;
         squares.add(-off * off * count);
         if squares.total() < 0.0 {

@@ -52,7 +52,7 @@ impl Slider {
     }
 }
 
-/// The windows of a call. All series have the same windows.
+/// The windows of a function call in a query. All series have the same windows.
 pub struct Frame<'a> {
     pub ranges: &'a Ranges<'a>,
     pub grid: Grid,
@@ -116,7 +116,7 @@ impl Sliding {
         Self { slide: Box::new(slide), uses_now: false, from_summaries: false }
     }
 
-    /// A function of the values of each window, which may reorder and change them. Times are ignored.
+    /// A function that needs only the values of each window, not their times. It may reorder and change the values.
     pub fn values(read: fn(&mut [f64], &[f64]) -> Option<f64>) -> Self {
         let slide = move |series: &Samples<'_>, frame: &Frame<'_>, visits: &mut Visits<'_>| {
             if frame.ranges.changes.is_empty() {

@@ -1,11 +1,12 @@
-//! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token, each login,
-//! and each refusal.
+//! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token and each login.
+//! Refused requests also get a line, if they have a wrong or expired token, or if their valid token does not permit them.
+//! `FAILURES_MAX` (`failures.rs`) and `NOTED_MAX` (`usage.rs`) limit the lines about refusals per minute.
 //!
-//! A line has no query string, no header and no body, so it never has the text of a token. When the file has reached its limit,
-//! it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.
+//! A line has no query string, header or body of a request, so it never has the text of a token. When the file has reached its
+//! limit, it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.
 //!
-//! This file and `file.rs` use each other: the log and the file of tokens are opened with the same options and the
-//! same owner. `file.rs` also restricts the permissions of the log.
+//! This file and `file.rs` use each other: `file.rs` has the functions that open the log and the file of tokens with the same
+//! options, and give both to the same owner. `file.rs` also restricts the permissions of the log.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::file::{give_to_owner, own_file};
 
 pub const FILE: &str = "audit.log";
-/// A process that has written to a file of at least this size begins a new file with its next line.
+/// If the file has at least this size, a process that has written to it begins a new file before its next line.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 const OLDER_MAX: usize = 4;
 const TEXT_CHARS_MAX: usize = 512;

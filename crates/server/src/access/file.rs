@@ -51,7 +51,7 @@ pub fn path(data: &Path) -> PathBuf {
 /// Whether tokens are or were in use, and the inode, size and time of change of the file.
 pub type Stamp = (bool, Option<(u64, u64, i64, i64)>);
 
-/// Changes with the files.
+/// A value that differs after a change of the file of tokens, or after tokens come into use.
 pub fn stamp(data: &Path) -> Stamp {
     let found = std::fs::metadata(path(data)).ok();
     (is_used(data), found.map(|found| (found.ino(), found.size(), found.ctime(), found.ctime_nsec())))
@@ -134,7 +134,7 @@ pub fn list(data: &Path) -> Result<Vec<Record>, String> {
     }
 }
 
-/// Concurrent changes wait for each other. The new file is on disk when this returns.
+/// Applies `edit` to the records of the file. Concurrent changes wait for each other. On success, the new file is on disk.
 ///
 /// # Errors
 /// The error of `edit`, the reason why a file cannot be read or written, or that there would be too many tokens.
@@ -168,8 +168,8 @@ fn write(data: &Path, content: &Content) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Options that do not follow symbolic links. The owner of the data directory may have made a link, and root may run the
-/// command.
+/// Options that do not follow symbolic links. Otherwise the owner of the data directory could make a link to any file, which a
+/// command of root would then open.
 pub(super) fn own_file() -> OpenOptions {
     let mut options = private_file();
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
@@ -179,8 +179,8 @@ pub(super) fn own_file() -> OpenOptions {
 /// Gives a file to the owner of the data directory, so that the server can read it if root has run the command.
 ///
 /// # Errors
-/// When the file is of another user, and is not a regular file or has a second name (a hard link). When its owner cannot be
-/// read or changed.
+/// When a file of another user is not a regular file, or has a second name (a hard link). When the owner cannot be read or
+/// changed.
 pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     let (owner, own) = (std::fs::metadata(data)?, file.metadata()?);
     if owner.uid() == own.uid() {
@@ -273,7 +273,7 @@ mod tests {
             assert!(is_broken(data), "{}", String::from_utf8_lossy(bytes));
         }
         std::fs::remove_file(path(data)).unwrap();
-        assert!(is_broken(data), "the marker that tokens were in use was ignored");
+        assert!(is_broken(data), "the marker `tokens.used` was ignored");
         forget(data).unwrap();
         assert_eq!(read(data), Found::Unused);
         std::os::unix::fs::symlink("nowhere", path(data)).unwrap();

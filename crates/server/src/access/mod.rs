@@ -248,8 +248,8 @@ impl Gate {
     /// The access of a client with the text of its token.
     ///
     /// # Errors
-    /// When the server needs a token and this token is not valid, or when its tokens cannot be used. Wrong tokens of an address
-    /// are counted. The first of each minute are noted in the audit log.
+    /// When the server needs a token and the client has no valid one. When the tokens of the server cannot be used. Wrong tokens
+    /// of an address are counted. The audit log gets at most `FAILURES_MAX` of them per minute.
     pub fn enter(
         &self,
         text: Option<&str>,
@@ -359,7 +359,7 @@ impl Gate {
             }
             let left =
                 token.expires.map_or(u64::MAX, |at| u64::try_from(at.saturating_sub(now)).unwrap_or(0));
-            // The clock may be set while this waits, so it is read at least once a minute.
+            // The clock may be set during the pause, so it is read at least once a minute.
             let pause = Duration::from_nanos(left).min(Duration::from_secs(60));
             tokio::select! {
                 changed = revisions.changed() => if changed.is_err() { return },

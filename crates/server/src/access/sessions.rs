@@ -10,8 +10,8 @@ use tacho_model::Timestamp;
 use super::token::{self, TokenHash};
 
 pub const SESSION_SECONDS: i64 = 12 * 3_600;
-/// Limit on the sessions of one token. A further session ends the oldest session of the same token, so no token can end the
-/// sessions of others.
+/// Limit on the sessions of one token. A further session ends the oldest session of the same token, so no client can end
+/// the sessions of other tokens.
 pub const OF_TOKEN_MAX: usize = 16;
 pub const SESSIONS_MAX: usize = 4_096;
 

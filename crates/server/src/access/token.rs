@@ -17,8 +17,8 @@ const RANDOM_BYTES: usize = 32;
 pub const TOKEN_NAME_BYTES_MAX: usize = 64;
 pub const TOKEN_MATCH_BYTES_MAX: usize = 1_024;
 
-/// The SHA-256 of a token or of a cookie. It is a secret, unlike the SHA-256 in a backup, so its bytes are not printed. The
-/// time of a lookup by hash does not reveal how much of a guessed text is right.
+/// The SHA-256 of a token or of a cookie. It is a secret, so its bytes are not printed. The time of a lookup by
+/// hash does not reveal how much of a guessed text is right.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
 

@@ -72,7 +72,8 @@ impl Usage {
         used.records_left = used.records_left.saturating_sub(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
-    /// Whether a refusal may be noted in the audit log. Otherwise one token could displace the lines about others.
+    /// Counts a refusal. Returns whether it may be noted in the audit log. Without the limit, the lines about one token could
+    /// displace the lines about other tokens.
     pub fn may_note(&self, now: Timestamp) -> bool {
         let (begun, count) = &mut self.used().noted;
         if !(0..NOTED_NS).contains(&now.saturating_sub(*begun)) {
@@ -98,7 +99,7 @@ impl Used {
     fn refill(&mut self, rate: u64, now: Timestamp) {
         let most = i64::try_from(rate).unwrap_or(i64::MAX);
         let passed = now.saturating_sub(self.refilled);
-        // At the first call, after a long pause, or if the clock was set back, the records of one second are left.
+        // At the first call, after a long pause, and after the clock was set back, the token may write the records of one second.
         if !(0..3_600 * NS).contains(&passed) {
             (self.records_left, self.refilled) = (most, now);
             return;
@@ -106,7 +107,8 @@ impl Used {
         let added = i64::try_from(i128::from(passed) * i128::from(most) / i128::from(NS)).unwrap_or(i64::MAX);
         if added > 0 {
             self.records_left = self.records_left.saturating_add(added).min(most);
-            // The rest of `passed`, in which a fraction of a record was permitted, counts at the next call.
+            // A whole number of records was added. The rest of `passed` is too short for another record, and counts at the next
+            // call.
             let used = i128::from(added) * i128::from(NS) / i128::from(most);
             self.refilled = self.refilled.saturating_add(i64::try_from(used).unwrap_or(passed));
         }
@@ -140,7 +142,11 @@ mod tests {
         usage.take(5, &limits, start + 100 * NS);
         assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 0);
         usage.take(5, &limits, start + 100 * NS);
-        assert_eq!(usage.wait_seconds(&limits, start + 100 * NS), 1, "more than one second was saved");
+        assert_eq!(
+            usage.wait_seconds(&limits, start + 100 * NS),
+            1,
+            "the records of more than one second were saved"
+        );
     }
 
     #[test]
@@ -154,7 +160,7 @@ mod tests {
             let now = start + n * NS * 3 / 20;
             (usage.wait_seconds(&limits, now) > 0).then_some(now)
         });
-        assert_eq!(waits.last(), Some(start + 16 * NS * 3 / 20), "25 records take 2.5 s, 17 calls");
+        assert_eq!(waits.last(), Some(start + 17 * NS * 3 / 20), "25 records take 2.5 s, 17 calls");
     }
 
     #[test]

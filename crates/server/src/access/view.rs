@@ -1,7 +1,8 @@
 //! What may a request read? A reader of the store that is confined to the series of its access.
 //!
-//! Without a selector, each method is that of the store. The matchers of a selector are added to every selection. Only records
-//! of matching series are read, and damages of other series are omitted. A read of another series is an `Invalid` error.
+//! Without a selector, each method returns what the method of the store returns. The matchers of a selector are added to every
+//! selection. Only records of matching series are read, and damages of other series are omitted. A read of another series is an
+//! `Invalid` error.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -121,7 +122,7 @@ impl View {
         self.store.series_count()
     }
 
-    /// The changes of all series of the store, which have only times.
+    /// The changes of all series of the store. A change has times but no labels.
     pub fn changes(&self) -> &Changes {
         self.store.changes()
     }

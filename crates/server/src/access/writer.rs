@@ -37,7 +37,7 @@ impl Writer {
         self.store.session_acked(session)
     }
 
-    /// 0 means now.
+    /// Seconds until the token may write; 0 means now.
     pub fn wait_seconds(&self) -> u64 {
         let Some((token, usage)) = &self.access.of else { return 0 };
         usage.wait_seconds(&token.limits, self.access.clock.now())

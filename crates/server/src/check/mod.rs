@@ -1,7 +1,7 @@
 //! Checks the files, rows, chunks and journals of a data directory without changing it. A server may run at the same time.
 //!
 //! ```text
-//!   Source::open   opens the journals, the image of chunks/, new journals        result: the state of one moment
+//!   Source::open   opens the journals, then chunks/, then journals made since    result: the state of one moment
 //!   Source::run    one thread reads the files in order; workers check the rows   result: findings
 //! ```
 //! `crate::repair` runs the same pass and copies the intact rows.
@@ -22,7 +22,7 @@ use tacho_store::{Error, ErrorKind, Result, Row};
 
 pub use side_files::{INCOMPLETE, refuse_incomplete};
 
-/// A batch is sent to a worker when it has this many rows, or this many bytes.
+/// A batch of rows is sent to a worker when it has `BATCH_ROWS` rows, or `BATCH_BYTES` bytes.
 const BATCH_ROWS: usize = 256;
 const BATCH_BYTES: u64 = 1 << 20;
 /// Number of queued batches for each worker, to limit the memory.

@@ -9,7 +9,7 @@ use tacho_store::{Error, Result};
 
 use crate::{access, control, record_types, snapshots};
 
-/// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step removes the file.
+/// Name of a file that marks the directory as the unfinished result of `tacho repair`. The last step of the repair removes it.
 pub const INCOMPLETE: &str = "INCOMPLETE";
 
 /// Files and directories of a data directory, in addition to [`SIDE_FILES`].

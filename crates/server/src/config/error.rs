@@ -1,7 +1,7 @@
 //! Errors in settings.
 //!
-//! This file and `settings.rs` use each other, through `policy.rs`: an error names the key of its setting, and
-//! settings contain rules, which may have errors.
+//! This file and `settings.rs` use each other, through `policy.rs`. `ConfigError::key` searches `Settings::KEYS`. Settings
+//! contain the rules of `policy.rs`, which returns a `ConfigError` for a wrong rule.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub enum ConfigError {
     Zero { key: &'static str },
     #[error("rule {number} of [[{section}]]: {key} = {value:?}: {cause}")]
     Rule { section: &'static str, number: usize, key: &'static str, value: String, cause: String },
-    /// An error about a value that was parsed but is invalid, with its place.
+    /// An error about an invalid value, after parsing succeeded. `place` is the place of the value.
     #[error("{place}: {error}")]
     At { place: String, error: Box<ConfigError> },
 }

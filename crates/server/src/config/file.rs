@@ -67,8 +67,8 @@ impl Source {
         table.get_ref().keys().find(|found| found.get_ref() == key).map(|found| found.span().start)
     }
 
-    /// The byte position of a key in a rule. `number` is the rule's position in the section, from 1. The position of the rule
-    /// itself if the rule lacks the key.
+    /// The byte position of a key in a rule, or of the whole rule if it lacks the key. `number` counts the rules of the section
+    /// from 1.
     fn of_rule(&self, section: &str, number: usize, key: &str) -> Option<usize> {
         let table = DeTable::parse(&self.text).ok()?;
         let rules = table.get_ref().get(section)?.get_ref().as_array()?;

@@ -138,7 +138,7 @@ impl History {
 }
 
 /// Default disk reserve: the size of one segment file of the embedded driver. Rewriting a segment file takes up to this space
-/// before the old one is deleted.
+/// before the old file is deleted.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
 /// Default limit on an HTTP body, the same as in VictoriaMetrics (`-maxInsertRequestSize`, 32 MiB).
 const BODY_BYTES_MAX: usize = 32 << 20;
@@ -147,8 +147,9 @@ const DECODING_BYTES_MAX: usize = 1 << 30;
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 /// Default memory limit of the cache of query results, bytes: some 100 panels with 40,000 points each.
 const QUERY_CACHE_BYTES_MAX: usize = 64 << 20;
-/// Each default is at most the usable memory divided by its share. `BODY_SHARE` is large, because the budget for bodies is 16
-/// of the largest bodies, and the records of a body may take 48 times its size in addition to a constant.
+/// The default of a setting is at most the usable memory divided by the share of the setting. `BODY_SHARE` is large for two
+/// reasons: 16 of the largest bodies fit into the budget for bodies, and the records of one body may take 48 times its size plus
+/// 16 MiB.
 const BODY_SHARE: usize = 256;
 const DECODING_SHARE: usize = 4;
 const ANSWER_SHARE: usize = 16;

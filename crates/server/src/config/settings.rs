@@ -46,8 +46,8 @@ macro_rules! settings {
     };
 }
 
-// These names are the keys of `tacho.toml`. With hyphens they are the flags, in capitals with the prefix `TACHO_` the
-// environment variables. `crates/cli/src/command/serve/flags.rs` describes each setting.
+// These names are the keys of `tacho.toml`. A flag has the same name with hyphens. An environment variable has it in capitals,
+// with the prefix `TACHO_`. `crates/cli/src/command/serve/flags.rs` describes each setting.
 settings! {
     data: PathBuf,
     http: Address,

@@ -47,7 +47,7 @@ impl Identity {
 pub enum Control {
     /// The agent's HELLO did not announce support for rules.
     None,
-    /// Nothing was sent yet on this connection.
+    /// No list of rules was sent yet on this connection.
     Unsent,
     Sent {
         /// Number of the list on this connection, from 1.
@@ -132,8 +132,8 @@ pub struct Agent {
     pub report: Option<Arc<Report>>,
     /// The revision of the rules when the server last checked whether the agent needs a new list.
     compared: u64,
-    /// Number of lists sent on this connection. The agent sees this number and not the revision, which reveals how often
-    /// the rules of all services changed.
+    /// Number of lists sent on this connection. The agent gets this number instead of the revision. The revision would
+    /// reveal how often the rules of all services changed.
     lists: u64,
     entry: u64,
 }

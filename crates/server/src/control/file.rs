@@ -48,7 +48,7 @@ impl File {
         rules.map_err(|cause| Unusable { path: self.0.clone(), cause })
     }
 
-    /// Like [`Self::read`], but changes nothing.
+    /// Like [`Self::read`], but does not change the permissions of the file.
     pub(super) fn check(&self) -> Result<(), Unusable> {
         self.rules(versioned::look(&self.0, VERSION)).map(drop)
     }

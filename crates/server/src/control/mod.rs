@@ -7,8 +7,8 @@
 //!                            probes.json
 //! ```
 //!
-//! When the server confirms a new rule, the rule is in the list, and a kept rule is also on disk. Then the agents get the new
-//! list.
+//! Before the server confirms a new rule, it adds the rule to the list, and writes a kept rule to disk. Each change of the list
+//! wakes the connections of the agents (`listen/rule_updates.rs`). A connection sends the list if it is new for its agent.
 
 mod agents;
 #[cfg(fuzzing)]
@@ -167,7 +167,7 @@ impl Control {
         self.table().rules.iter().cloned().collect()
     }
 
-    /// The number that stands for the id of a rule in answers to clients that must not learn the number of rules.
+    /// Replaces the id of a rule in answers to clients that must not learn how many rules exist.
     pub fn number_of(&self, id: u64) -> u64 {
         self.numbers.of(id)
     }

@@ -1,4 +1,4 @@
-//! Numbers for sessions and rules that do not reveal how many others exist.
+//! Numbers for sessions and rules that do not reveal how many sessions or rules exist.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 

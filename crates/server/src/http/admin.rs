@@ -71,7 +71,7 @@ async fn counted(
 
 /// Parameters: `match[]` (repeatable), and `start` and `end` (by default all of time). The deletion is durable when the
 /// response is sent. It goes on if the client disconnects. With `counts=1` the response has the counts of the matching records
-/// just before the deletion. Records that are written in between are not counted.
+/// just before the deletion. Records that are written between the count and the deletion are not counted.
 async fn delete_series(
     State(app): State<Arc<App>>,
     (whole, access, Address(address), method): (Whole, Access, Address, Method),
@@ -104,19 +104,19 @@ async fn delete_series(
     Ok(answer)
 }
 
-/// A deletion by several selectors. Each is durable when the next one begins.
+/// A deletion by several selectors, one after the other. Before the next selector, the deletion by the previous one is durable.
 struct Deletion {
     texts: Vec<String>,
     wanted: (Vec<Vec<Matcher>>, TimeRange),
     /// Number of selectors whose deletion is durable.
     deleted: usize,
-    /// Why the others have not been deleted.
+    /// Why the deletion by the next selector failed. The selectors after it were not used.
     failure: Option<tacho_store::Error>,
 }
 
 impl Deletion {
-    /// Deletes by all selectors, even if the client disconnects or the request times out. Then nobody waits for the result, and
-    /// the audit log gets it here, otherwise in `guard.rs`.
+    /// Deletes by all selectors, even if the client disconnects or the request times out. In these two cases, nobody receives
+    /// the result, so the spawned task notes it in the audit log. Otherwise `guard.rs` notes it.
     async fn run(
         mut self,
         app: Arc<App>,
@@ -180,7 +180,7 @@ async fn clean_tombstones(State(app): State<Arc<App>>, whole: Whole) -> Result<S
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Retention then uses the clock again, even if it is far ahead of the expected time.
+/// Confirms the clock: retention uses it again, even if it is far ahead of the expected time.
 async fn confirm_clock(State(app): State<Arc<App>>, whole: Whole) -> Result<Json<Value>, ApiError> {
     let ahead = ahead_seconds(app.whole(&whole).confirm_clock().await?);
     Ok(Json(json!({ "status": "success", "data": { "ahead_seconds": ahead } })))

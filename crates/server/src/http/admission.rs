@@ -1,8 +1,8 @@
 //! Receives the body of a request, and then acquires one of the `requests_max` permits. If none is free, the request gets 503.
 //!
 //! A slow body, or one that never arrives, takes a connection (`listener.rs`) and memory for the received bytes, but no permit.
-//! `decoding.rs` limits the memory of all bodies together, including forms of queries, and `guard.rs` limits their time. No
-//! handler starts before the whole body is received.
+//! `decoding.rs` limits the memory of all bodies together, including forms of queries. `guard.rs` limits the time of a request,
+//! including the reception of its body. No handler starts before the whole body is received.
 
 use axum::body::Body;
 use axum::extract::Request;

@@ -15,7 +15,7 @@ use crate::read::reader::{self, Reader, Selected};
 /// Time limit for counting, so that a large deletion does not have to wait long.
 const COUNT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Series with records in the range, and these records.
+/// Number of series with records in the range, and number of these records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     series: u64,

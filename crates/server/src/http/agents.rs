@@ -18,15 +18,16 @@ use crate::control::{Agent, Identity, Report, Rule, Standing};
 
 const AGENTS_DEFAULT: usize = 1_000;
 const AGENTS_MAX: usize = 4_096;
-/// Limit on the bytes in memory of the lists in one response. An agent whose lists exceed the rest is shown without them.
+/// Limit on the bytes in memory of the lists in one response. If the lists of an agent exceed the remaining
+/// bytes, the response omits these lists.
 const LISTS_BYTES_MAX: usize = 8 << 20;
 
 pub fn routes() -> Vec<Route> {
     vec![Route::new("/api/v1/agents", Need::Read, get(agents))]
 }
 
-/// `service` and `instance` filter the agents. `rule` selects the connected agents in the scope of a rule, and adds their
-/// results for this rule.
+/// `service` and `instance` filter the agents. `rule` selects the connected agents in the scope of a rule. Their lists then
+/// have only the result for this rule.
 async fn agents(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     // Formatting lists of several megabytes would block other requests.
     away(move || listed(&app, &access, &params).map(IntoResponse::into_response)).await?
@@ -70,7 +71,8 @@ pub(super) fn shows(access: &Access, agent: &Agent) -> bool {
     access.admits(service, host, instance)
 }
 
-/// The id of a rule in answers. Ids are consecutive, so a confined access, which sees only some rules, gets another number.
+/// The id of a rule in answers. Ids are consecutive, so they reveal how many rules were added. A confined access may see only
+/// some of the rules, so it gets another number instead.
 pub(super) fn shown_id(app: &App, access: &Access, id: u64) -> u64 {
     if access.confinement().is_none() { id } else { app.control.number_of(id) }
 }

@@ -53,8 +53,8 @@ pub struct App {
     pub(super) heavy: Arc<Semaphore>,
     /// The single permit for selections of many series that need no other permit.
     pub(super) lists: Arc<Semaphore>,
-    /// One permit per request that waits for `heavy` or `lists`, or holds it. At most half of `requests_max`, so that writes and
-    /// small queries are served.
+    /// One permit per request that waits for the permit of `heavy` or `lists`, or holds that permit. There are half as many
+    /// as `requests_max`, so that writes and small queries are served.
     alone: Arc<Semaphore>,
     pub(super) results: Arc<ResultCache>,
     /// Memory limit for the execution blocks of one query, bytes.

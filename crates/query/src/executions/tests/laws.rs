@@ -34,7 +34,8 @@ pub fn table(kinds: [OperationKind; 3]) -> Vec<Operation> {
 pub const LOCAL: [OperationKind; 3] =
     [OperationKind::Method, OperationKind::HttpServer, OperationKind::Database];
 
-/// Description of one segment: trace, service, cause (segment and call, which may be missing), and events.
+/// Description of one segment: trace, service, cause, and events (kind, operation, delta in ns). The cause is a call: the
+/// number of its segment, which need not exist, and the number of the call in this segment.
 pub type Seed = (u128, usize, Option<(u64, u64)>, Vec<(u8, u32, u64)>);
 
 pub fn seeds() -> impl Strategy<Value = Vec<Seed>> {
@@ -68,7 +69,8 @@ pub fn segment(number: u64, (trace, _, cause, events): &Seed) -> Segment {
     }
 }
 
-/// A segment cut into parts at these events. Part `n` adds `n * renamed` to the operations of the calls that it carries.
+/// A segment cut into parts before the events at the indexes `cuts`. Part `n` adds `n * renamed` to the operations of the calls
+/// that it carries.
 pub fn parts(whole: &Segment, cuts: &[usize], renamed: u32) -> Vec<Segment> {
     let (mut now, mut calls, mut open, mut parts) =
         (whole.start, 0, Vec::<(u32, u32, i64)>::new(), Vec::<Segment>::new());

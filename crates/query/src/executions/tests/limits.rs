@@ -1,4 +1,5 @@
-//! Tests the limits of the joins. At a limit, an answer is complete. Past the limit, the answer reports what it lacks.
+//! Tests the limits on the rows and traces that an analysis holds while it joins parts and segments. At a limit, an answer is
+//! complete. Past the limit, the answer reports what it lacks.
 
 use std::fmt::Write;
 
@@ -21,7 +22,7 @@ fn asked<F: Fold>(blocks: &[SourceBlock], mut fold: F) -> (F::Answer, Vec<Incomp
     (fold.finish(), incomplete)
 }
 
-/// Two segments that are cut while a method waits for 50 ns.
+/// Two segments with one call of 50 ns each. Both are cut into two parts directly before the exit of the call.
 const CUT: &str = "
 shop h1 a trace=a1 base=1000 at=100
   0 > method wait
@@ -55,7 +56,7 @@ fn parts_beyond_the_limit_are_reported_and_not_joined() {
     }
 }
 
-/// One trace in which three requests to another service are made.
+/// One trace, in which the service `shop` makes three requests to the service `mail`.
 fn requests() -> Vec<SourceBlock> {
     let mut text = "shop h1 a trace=a1 base=1000 at=100\n  0 > http-server GET /\n".to_owned();
     for _ in 0..3 {
@@ -70,7 +71,7 @@ fn requests() -> Vec<SourceBlock> {
 }
 
 #[test]
-fn segments_beyond_the_limit_count_as_without_caller_and_are_reported() {
+fn segments_beyond_the_limit_are_not_joined_with_their_callers_and_are_reported() {
     let blocks = requests();
     for (causes_of_round, expected, edges, self_ns) in
         [(3, vec![], 3, 30), (2, vec![Incomplete::Causes { omitted: 1, limit: 2 }], 2, 40)]

@@ -1,4 +1,4 @@
-//! Traces as text:
+//! Traces as text. NS, AGE and DELTA are in ns:
 //!
 //! ```text
 //! SERVICE HOST THREAD trace=HEX base=N [part=N] [first=N] [at=NS] [parent=BASE+CALL]

@@ -64,7 +64,7 @@ fn the_status_of_a_trace_is_that_of_its_first_call() {
 }
 
 #[test]
-fn each_order_is_over_all_traces() {
+fn each_order_compares_all_traces() {
     let first = |order| move |search: &mut Search| (search.order, search.limit) = (order, 2);
     check(first(Order::Newest), "4 10 running, 3 500 ok");
     check(first(Order::Oldest), "1 1000 ok, 2 250 ok");
@@ -73,7 +73,7 @@ fn each_order_is_over_all_traces() {
 }
 
 #[test]
-fn a_search_for_an_operation_is_about_its_calls() {
+fn a_search_for_an_operation_compares_the_calls_of_this_operation() {
     let database = |order| {
         move |search: &mut Search| {
             search.filter = filter("", "SELECT 1");
@@ -101,7 +101,7 @@ fn a_search_for_an_operation_is_about_its_calls() {
 }
 
 #[test]
-fn a_search_for_a_service_is_about_the_outermost_calls_of_its_segments() {
+fn a_search_for_a_service_compares_the_outermost_calls_of_its_segments() {
     check(|search| search.filter = filter("stock", ""), "3 960 ok");
     let slow = |search: &mut Search| {
         search.filter = filter("shop", "");

@@ -1,5 +1,5 @@
-//! Folds give the answers that follow from the spans of whole traces, over random segments. The folds get the rows in random
-//! order and in blocks of random size, and join them in several rounds.
+//! Over random segments, folds give the answers that the tests compute from the spans of whole traces. The folds get the rows
+//! in random order and in blocks of random size, and join the rows in several rounds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ struct Layout {
     cuts: Vec<usize>,
     order: u64,
     rows_max: usize,
-    /// Limit on the joined keys of one round.
+    /// Value of the limits `causes` and `parented`. A small value causes several rounds.
     round_max: usize,
 }
 

@@ -19,7 +19,7 @@ pub struct Call<'p, 'd> {
 }
 
 impl<'p, 'd> Call<'p, 'd> {
-    /// A counter of the samples read, which checks the limit of the whole query.
+    /// A new counter of samples read. It checks the limit `visits_max` of the whole query.
     pub fn visits(&self) -> Visits<'p> {
         self.visits.another()
     }
@@ -30,10 +30,10 @@ impl<'p, 'd> Call<'p, 'd> {
     }
 }
 
-/// Limit on an argument that is a number of samples. No window holds so many.
+/// Limit on an argument that is a number of samples. No window holds this many samples.
 pub const SAMPLES_MAX: usize = u32::MAX as usize;
 
-/// An argument that must be an integer.
+/// Converts an argument that must be an integer. `what` names the argument in the error.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -30,7 +30,8 @@ fn slopes(window: &Window<'_>) -> impl Iterator<Item = (i64, f64)> {
     pairs.map(|(at, values)| (at[1], (values[1] - values[0]) / seconds(at[1].saturating_sub(at[0]))))
 }
 
-/// At each sample, the mean of the samples of the window in the last `seconds` seconds. This interval is open at the left.
+/// At each sample, the mean of those samples of the window that are in the `seconds` seconds up to this sample. This interval is
+/// open at the left.
 pub fn moving_avg(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };
     visits.count(window.at.len())?;
@@ -89,14 +90,14 @@ fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::O
     places.into_iter().map(|place| (window.at[place], window.values[place])).collect()
 }
 
-/// A small set of samples such that every other sample is within a tolerance, in the unit of the value, of the line
-/// segments between them. Starts with the first and last sample, and adds the sample that is furthest from the current
-/// segment until no sample is further away than the tolerance. Distances are vertical (at the time of the sample), because
-/// times have another unit. U. Ramer, "An Iterative Procedure for the Polygonal Approximation of Plane Curves" (1972);
+/// A small set of samples. The line segments between the samples of the set pass every other sample within a tolerance, in the
+/// unit of the value. Starts with the first and last sample, and adds the sample that is furthest from the current segment
+/// until no sample is further away than the tolerance. Distances are vertical (at the time of the sample), because times have
+/// another unit. U. Ramer, "An Iterative Procedure for the Polygonal Approximation of Plane Curves" (1972);
 /// D. Douglas, T. Peucker, "Algorithms for the Reduction of the Number of Points Required to Represent a Digitized Line or
 /// its Caricature" (1973).
 ///
-/// Samples that are not finite are kept with their neighbours, because no line goes through them.
+/// Samples that are not finite are kept, because no line goes through them. Their neighbours are kept as well.
 pub fn simplify(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let tolerance = if parameters[0] > 0.0 { parameters[0] } else { 0.0 };
     let finite = |place: &usize| window.values.get(*place).is_some_and(|value| value.is_finite());

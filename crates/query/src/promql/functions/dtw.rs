@@ -1,8 +1,8 @@
 //! How similar are two series if one series may temporarily run faster or slower than the other? Dynamic time warping
 //! with a fast approximation: S. Salvador, P. Chan, "Toward Accurate Dynamic Time Warping in Linear Time and Space"
-//! (Intelligent Data Analysis 11, 2007). The path is first found for both series at half the resolution. At full
-//! resolution, only cells within a radius of this path are computed. The result is exact if the radius is as long as
-//! the series.
+//! (Intelligent Data Analysis 11, 2007). A warp path pairs the values of both series; each pair is a cell of a matrix. The path
+//! is first found for both series at half the resolution. At full resolution, only cells within a radius of this path are
+//! computed. The result is exact if the radius is at least as long as the series.
 
 use std::ops::Range;
 
@@ -76,7 +76,7 @@ fn finite(values: &[f64]) -> Vec<f64> {
 }
 
 /// Cost of the warp path divided by its length. Both series have at least one value.
-#[expect(clippy::cast_precision_loss, reason = "paths are in memory")]
+#[expect(clippy::cast_precision_loss, reason = "a path in memory has fewer than 2^53 pairs")]
 fn distance(a: &[f64], b: &[f64], radius: usize, visits: &mut Visits<'_>) -> Result<f64, Error> {
     let mut halves = vec![(a.to_vec(), b.to_vec())];
     while let Some((a, b)) = halves.last()
@@ -103,8 +103,8 @@ fn halved(values: &[f64]) -> Vec<f64> {
     values.chunks(2).map(|pair| pair.iter().map(|value| value / pair.len() as f64).sum()).collect()
 }
 
-/// For each row, the columns of the path that was found at half resolution, converted to full resolution and widened by
-/// `radius`.
+/// For each row of the matrix, the columns that are computed: those of the path found at half resolution, converted to full
+/// resolution and widened by `radius`.
 fn widened(path: &[Range<usize>], rows: usize, columns: usize, radius: usize) -> Vec<Range<usize>> {
     let fine = |row: usize| {
         let Range { start, end } = path[(row / 2).min(path.len() - 1)];
@@ -136,7 +136,7 @@ fn warp(a: &[f64], b: &[f64], band: &[Range<usize>], visits: &mut Visits<'_>) ->
     }
     let mut costs: Vec<Vec<f64>> = Vec::with_capacity(a.len());
     for (row, columns) in band.iter().enumerate() {
-        // Checked for each row, because a whole matrix may take seconds.
+        // Checks the limit and the cancellation for each row, because a whole matrix may take seconds.
         visits.count(columns.len())?;
         let mut of_row: Vec<f64> = Vec::with_capacity(columns.len());
         for column in columns.clone() {

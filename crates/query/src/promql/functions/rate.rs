@@ -35,8 +35,9 @@ fn extrapolated(counter: &Counter, window: &Bounds) -> Option<(f64, f64)> {
 /// Durations that determine the extrapolation, in seconds.
 struct Span {
     sampled: f64,
-    /// Duration to extrapolate at each end.
+    /// Duration to extrapolate before the first sample.
     before: f64,
+    /// Duration to extrapolate after the last sample.
     after: f64,
 }
 

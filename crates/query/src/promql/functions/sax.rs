@@ -1,7 +1,7 @@
 //! How often does a shape occur in a window? Symbolic Aggregate approXimation: J. Lin, E. Keogh, S. Lonardi, B. Chiu, "A
 //! Symbolic Representation of Time Series, with Implications for Streaming Algorithms" (DMKD 2003).
 //!
-//! The values are normalised to mean 0 and deviation 1 and averaged over equal segments (PAA). Each mean becomes a
+//! The values are normalised to mean 0 and deviation 1 and averaged over segments of equal length. Each mean becomes a
 //! letter: the index of the interval that contains the mean. The intervals have equal probability under the normal
 //! distribution; `a` is the lowest interval.
 
@@ -19,7 +19,8 @@ const LETTERS: std::ops::RangeInclusive<usize> = 2..=26;
 /// Limit on the segments of a window; the paper uses dozens.
 const SEGMENTS_MAX: usize = 65_536;
 
-/// In the unit of the value. A window with a smaller deviation counts as flat, so that noise does not become a shape.
+/// Default of `flat`, in the unit of the value. A window with a smaller deviation counts as flat, so that noise does not become a
+/// shape.
 const FLAT_DEFAULT: f64 = 0.01;
 
 /// Number of occurrences of the pattern in the word of each window; occurrences may overlap.
@@ -64,7 +65,7 @@ impl Word {
         match pattern.chars().find(|letter| *letter != '.' && !('a'..=char::from(last)).contains(letter)) {
             _ if pattern.is_empty() => Err(Error::bad_data("pattern is empty")),
             Some(letter) => Err(Error::bad_data(format!(
-                "pattern {pattern:?} contains {letter:?}, letters are a to {}, . matches any",
+                "pattern {pattern:?} contains {letter:?}; letters are a to {}, and . matches any letter",
                 char::from(last)
             ))),
             None => Ok(pattern.as_bytes()),
@@ -90,7 +91,8 @@ impl Word {
     }
 }
 
-/// Means over `segments` parts of equal length. Both parts share a sample on their border in proportion.
+/// Means over `segments` parts of equal length. If the border of two parts is within a sample, each part gets its share of the
+/// sample.
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 samples")]
 fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
     // The unit is 1 / `segments` of a sample: each sample has `segments` units, each segment has `values.len()` units.
@@ -109,7 +111,7 @@ fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
 fn breakpoints(letters: usize) -> Vec<f64> {
     let breakpoint = |below: usize| {
         let wanted = below as f64 / letters as f64;
-        // The breakpoint for 1/26 is -1.77.
+        // All breakpoints are between these bounds: the lowest of 26 letters is -1.77.
         let (mut low, mut high) = (-3.0, 3.0);
         if 2 * below == letters {
             return 0.0;
@@ -168,7 +170,7 @@ mod tests {
     fn segments_share_samples_at_their_borders() {
         let means = |values: &[f64], segments| segment_means(values, segments).collect::<Vec<f64>>();
         assert_eq!(means(&[1.0, 3.0, 5.0, 7.0], 2), [2.0, 6.0]);
-        // 1.5 samples each: (1 + 3/2) / 1.5 and (3/2 + 5) / 1.5.
+        // Each segment has 1.5 samples. The means are (1 + 3/2) / 1.5 and (3/2 + 5) / 1.5.
         let got = means(&[1.0, 3.0, 5.0], 2);
         assert!((got[0] - 5.0 / 3.0).abs() < 1e-15 && (got[1] - 13.0 / 3.0).abs() < 1e-15, "{got:?}");
     }

@@ -32,7 +32,8 @@ const OPERATORS: [(&str, BinaryOp, u8); 16] = [
     ("^", BinaryOp::Power, POWER),
 ];
 
-/// Keywords that can be the name of a metric only in braces and quotes: `{"on"}`. So can the numbers `inf` and `nan`.
+/// Keywords that can be the name of a metric only in braces and quotes: `{"on"}`. The words `inf` and `nan`, which are numbers,
+/// need braces and quotes as well.
 pub const RESERVED: [&str; 6] = ["atan2", "bool", "group_left", "group_right", "ignoring", "on"];
 
 pub fn operator_name(op: BinaryOp) -> &'static str {

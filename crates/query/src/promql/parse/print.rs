@@ -1,4 +1,4 @@
-//! Prints a parsed query with all parentheses. The text parses to the same tree.
+//! Prints a parsed query with all parentheses. The printed text parses to the same tree.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ fn printed(text: &str) -> Result<String, Error> {
 }
 
 #[test]
-fn valid_queries_are_understood() {
+fn valid_queries_parse_to_the_expected_tree() {
     let mut faults = Vec::new();
     for (query, expect) in cases(VALID) {
         for query in [&*query, expect] {
