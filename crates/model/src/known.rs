@@ -162,8 +162,8 @@ impl KnownSamples {
         }
     }
 
-    /// Puts all samples of a series into one run, in their order, and sorts the runs by the numbers of the series. Bodies that are
-    /// ordered by time have many runs of each series.
+    /// Puts all samples of a series into one run, in their order, and sorts the runs by the numbers of the series. Bodies that
+    /// are ordered by time have many runs of each series.
     pub fn group(&mut self) {
         if self.is_grouped() {
             return;

@@ -138,8 +138,8 @@ impl fmt::Display for Far {
     }
 }
 
-/// Removes the samples outside of `live`, and notes them as refused by the limit on chunks. `labels` makes the labels of the series
-/// that a message names.
+/// Removes the samples outside of `live`, and notes them as refused by the limit on chunks. `labels` makes the labels of the
+/// series that a message names.
 pub fn keep_live_known(
     known: &mut KnownSamples,
     labels: &dyn Fn(SeriesNumber) -> Arc<Labels>,

@@ -1,5 +1,5 @@
-//! Samples of known series have the number of their series instead of labels. The limits on chunks and memory apply to them in every
-//! order.
+//! Samples of known series have the number of their series instead of labels. The limits on chunks and memory apply to them in
+//! every order.
 
 mod common;
 

@@ -67,7 +67,7 @@ impl Server {
     }
 
     fn samples_known(&self) -> u64 {
-        self.app.metrics.samples_known.with(["remote-write"]).get()
+        self.app.metrics.decoders.samples_known.with(["remote-write"]).get()
     }
 
     fn received(&self, service: &str) -> u64 {

@@ -56,7 +56,7 @@ async fn remote_write(
     let packed = Packed::new(&headers, body, bytes_max)?;
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let spellings = app.writer(&access).spellings();
-    let samples_known = app.metrics.samples_known.with(["remote-write"]);
+    let samples_known = app.metrics.decoders.samples_known.with(["remote-write"]);
     let decode = move |bytes: &[u8]| {
         let decoded = match &spellings {
             Some(spellings) => remote_write::decode_known(bytes, bytes_max, &mut spellings.finder())?,
@@ -89,8 +89,8 @@ async fn lines(
     let packed = Packed::new(&headers, body, app.config.body_bytes_max)?;
     let now = app.clock.now();
     let decoders = app.decoders.clone();
-    let resets = app.metrics.decoder_resets.with([]);
-    let samples_known = app.metrics.samples_known.with(["line"]);
+    let resets = app.metrics.decoders.resets.with([]);
+    let samples_known = app.metrics.decoders.samples_known.with(["line"]);
     let spellings = app.writer(&access).spellings();
     let decode = move |bytes: &[u8]| {
         let decoded = decoders.with(|decoder| {

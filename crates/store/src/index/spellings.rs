@@ -260,8 +260,8 @@ impl Table {
     }
 }
 
-/// Finds series by their spellings while one body is decoded. Holds the lock of the table for at most [`AT_ONCE`] lookups, and not
-/// after a failed one, because then the decoder makes labels.
+/// Finds series by their spellings while one body is decoded. Holds the lock of the table for at most [`AT_ONCE`] lookups, and
+/// not after a failed one, because then the decoder makes labels.
 pub struct Finder<'a> {
     shared: &'a Shared,
     table: Option<RwLockReadGuard<'a, Table>>,
