@@ -12,6 +12,7 @@ pub mod csv;
 mod error;
 pub mod json_lines;
 mod json_text;
+mod known;
 pub mod line_protocol;
 pub mod line_rows;
 #[cfg(test)]

@@ -7,14 +7,21 @@ pub struct List {
     pub known: Vec<Spelling>,
     /// A spelling that is added after this many lookups.
     pub late: Option<(usize, Spelling)>,
-    changed: bool,
+    /// Number of releases.
+    pub released: usize,
+    missed: bool,
+    ended: bool,
 }
 
 impl List {
     pub fn new(known: impl FnOnce(&SpellingKeys) -> Vec<Spelling>) -> Self {
         let keys = SpellingKeys::new([[7; 16], [8; 16]]);
         let known = known(&keys);
-        Self { keys, known, late: None, changed: false }
+        Self { keys, known, late: None, released: 0, missed: false, ended: false }
+    }
+
+    pub fn begin_body(&mut self) {
+        (self.missed, self.ended) = (false, false);
     }
 }
 
@@ -27,19 +34,18 @@ impl FindSeries for List {
         match &mut self.late {
             Some((0, late)) => {
                 self.known.push(*late);
-                self.changed = true;
+                self.ended = self.missed;
                 self.late = None;
             }
             Some((lookups, _)) => *lookups -= 1,
             None => {}
         }
-        let at = self.known.iter().position(|known| *known == spelling)?;
-        Some(KnownSeries { number: u32::try_from(at).unwrap(), note: 0, labels_bytes: 9 })
+        let at = self.known.iter().position(|known| *known == spelling).filter(|_| !self.ended);
+        self.missed |= at.is_none();
+        Some(KnownSeries { number: u32::try_from(at?).unwrap(), note: 0, labels_bytes: 9 })
     }
 
-    fn has_changed(&mut self) -> bool {
-        self.changed
+    fn release(&mut self) {
+        self.released += 1;
     }
-
-    fn release(&mut self) {}
 }

@@ -26,7 +26,7 @@ use tacho_model::{
 use crate::budget::{Budget, Full};
 use crate::reader::{Flaw, Reader};
 use crate::{Error, Rejects};
-use known::Known;
+use known::KnownMessages;
 
 /// Limit on the growth of a snappy block. A copy of 64 bytes takes 3 bytes; the quotient is rounded up.
 const SNAPPY_GROWTH_MAX: usize = 22;
@@ -75,27 +75,12 @@ pub fn message_bytes(body: &[u8], bytes_max: usize) -> Result<usize, Error> {
 
 /// Decompresses and decodes a request body. `bytes_max` limits the decompressed size.
 pub fn decode(body: &[u8], bytes_max: usize) -> Result<Decoded, Error> {
-    decode_message(&decompress(body, bytes_max)?, Known::default())
+    decode_message(&decompress(body, bytes_max)?, KnownMessages::default())
 }
 
 /// Like [`decode`]. Asks `finder` for the series.
 pub fn decode_known(body: &[u8], bytes_max: usize, finder: &mut dyn FindSeries) -> Result<Decoded, Error> {
-    let message = decompress(body, bytes_max)?;
-    let decoded = decode_message(&message, Known::new(&mut *finder));
-    // If a series became known in the middle of the message, its earlier samples are in `batch` and its later samples in
-    // `known`. The store takes `known` first, so the order would be wrong.
-    let is_known = finder.has_changed()
-        && decoded.as_ref().is_ok_and(|decoded| {
-            !decoded.known.is_empty()
-                && decoded.spellings.iter().any(|spelling| finder.find(*spelling).is_some())
-        });
-    finder.release();
-    if is_known {
-        // Frees this result first, because memory is reserved for only one result.
-        drop(decoded);
-        return decode_message(&message, Known::default());
-    }
-    decoded
+    decode_message(&decompress(body, bytes_max)?, KnownMessages::new(finder))
 }
 
 fn decompress(body: &[u8], bytes_max: usize) -> Result<Vec<u8>, Error> {
@@ -107,7 +92,7 @@ fn damaged(error: snap::Error) -> Error {
     Error::Snappy(error.to_string())
 }
 
-fn decode_message(message: &[u8], mut known: Known<'_>) -> Result<Decoded, Error> {
+fn decode_message(message: &[u8], mut known: KnownMessages<'_>) -> Result<Decoded, Error> {
     let mut decoded = Decoded::default();
     let mut reader = Reader::new(message);
     let mut position = 0;
@@ -132,13 +117,14 @@ fn decode_message(message: &[u8], mut known: Known<'_>) -> Result<Decoded, Error
         }
         position += 1;
     }
-    Ok(Decoded { known: known.samples, spellings: known.spellings, ..decoded })
+    (decoded.known, decoded.spellings) = known.into_parts();
+    Ok(decoded)
 }
 
 /// Reads a series within the budget of the message. `None` if it is known, and its samples were taken.
 fn read_one(
     bytes: &[u8],
-    known: &mut Known<'_>,
+    known: &mut KnownMessages<'_>,
     budget: &mut Budget,
 ) -> Result<Option<(Spelling, ReadSeries)>, SeriesError> {
     let Some(spelling) = known.take(bytes, budget)? else { return Ok(None) };
@@ -379,11 +365,12 @@ mod tests {
         let labels = labels.collect::<Vec<_>>().concat();
         let mut list = List::new(|keys| vec![keys.labels(&labels)]);
         let read = |timeseries: Vec<TimeSeries>, list: &mut List| {
+            list.begin_body();
             let decoded = decode_known(&body(timeseries), 1 << 20, list).unwrap();
-            let known =
-                decoded.known.iter().map(|(number, samples)| (number, samples.len())).collect::<Vec<_>>();
+            let known = decoded.known.iter().map(|(series, samples)| (series.number, samples.len()));
+            let known: Vec<(u32, usize)> = known.collect();
             let others: Vec<String> = decoded.batch.samples.iter().map(|s| s.labels.to_string()).collect();
-            assert!([0, others.len()].contains(&decoded.spellings.len()));
+            assert_eq!(others.len(), decoded.spellings.len());
             (known, others.join(" "))
         };
         let mut histogram = up();
@@ -395,11 +382,12 @@ mod tests {
         assert_eq!(read(all, &mut list), (vec![(0, 2)], "up{job=\"a\"} down".to_owned()));
         let late = series(&[("__name__", "up"), ("job", "a")], &[(i64::MAX, 1.0), (3, 1.0)]);
         assert_eq!(read(vec![late, up()], &mut list), (vec![], "up{job=\"a\"} up{job=\"a\"}".to_owned()));
-        // A series becomes known between its samples.
+        // A series that becomes known between its samples keeps its labels, and all later ones, too.
         let spelling = decode_known(&body(vec![down(&[(1, 1.0)])]), 1 << 20, &mut list).unwrap().spellings[0];
         list.late = Some((2, spelling));
-        let all = vec![up(), down(&[(1, 1.0)]), down(&[(1, 2.0)])];
-        assert_eq!(read(all, &mut list), (vec![], "up{job=\"a\"} down down".to_owned()));
+        let all = || vec![up(), down(&[(1, 1.0)]), down(&[(1, 2.0)]), up()];
+        assert_eq!(read(all(), &mut list), (vec![(0, 2)], "down down up{job=\"a\"}".to_owned()));
+        assert_eq!(read(all(), &mut list), (vec![(0, 4), (1, 2)], String::new()));
     }
 
     /// The NaN that Prometheus writes when a series ends.
@@ -469,7 +457,7 @@ mod tests {
         #[test]
         fn any_bytes_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode(&bytes, 1 << 16);
-            let _ = decode_message(&bytes, Known::default());
+            let _ = decode_message(&bytes, KnownMessages::default());
         }
     }
 }

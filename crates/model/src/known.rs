@@ -98,16 +98,16 @@ pub struct KnownSeries {
     pub labels_bytes: u16,
 }
 
-/// Finds series by their spelling. The answers may change while a body is decoded.
+/// Finds series by their spelling while one body is decoded.
+///
+/// Other threads add spellings at the same time. A spelling that is added after a lookup of this finder has failed is not found.
+/// So the samples of a series that come with its number were sent before those that come with its labels.
 pub trait FindSeries {
     fn keys(&self) -> &SpellingKeys;
 
     fn find(&mut self, spelling: Spelling) -> Option<KnownSeries>;
 
-    /// Whether spellings were added since the finder was created.
-    fn has_changed(&mut self) -> bool;
-
-    /// Releases the locks that earlier calls of `find` took.
+    /// Releases the locks that `find` holds. A decoder calls this before work that takes more than some microseconds.
     fn release(&mut self);
 }
 
@@ -120,72 +120,143 @@ pub struct KnownSamples {
     runs: Vec<Run>,
     samples: Vec<Sample>,
     labels_bytes: usize,
-    notes: Vec<u64>,
 }
 
 /// Adjacent samples of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    number: u32,
+    series: KnownSeries,
     /// Position after its last sample.
     end: u32,
 }
 
 impl KnownSamples {
     /// Memory of a run with one sample, bytes.
-    pub const BYTES: usize = size_of::<Run>() + size_of::<Sample>();
+    const BYTES: usize = size_of::<Run>() + size_of::<Sample>();
+    /// Highest memory of a run with one sample while samples are added and grouped, bytes. Lists that grow have up to twice the
+    /// space that they need, and [`Self::group`] makes a copy with the help of a list of 8 bytes per run.
+    pub const PEAK_BYTES: usize = 3 * Self::BYTES + 8;
 
     #[inline]
     pub fn push(&mut self, series: KnownSeries, sample: Sample) {
         self.samples.push(sample);
+        self.end_run(series);
+    }
+
+    pub fn extend(&mut self, series: KnownSeries, samples: &[Sample]) {
+        if !samples.is_empty() {
+            self.samples.extend_from_slice(samples);
+            self.end_run(series);
+        }
+    }
+
+    #[inline]
+    fn end_run(&mut self, series: KnownSeries) {
         let end = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);
-        match self.runs.last_mut().filter(|run| run.number == series.number) {
+        match self.runs.last_mut().filter(|run| run.series.number == series.number) {
             Some(run) => run.end = end,
             None => {
-                self.runs.push(Run { number: series.number, end });
+                self.runs.push(Run { series, end });
                 self.labels_bytes += usize::from(series.labels_bytes);
             }
         }
-        let note = usize::from(series.note);
-        if note >= self.notes.len() {
-            self.notes.resize(note + 1, 0);
-        }
-        if let Some(count) = self.notes.get_mut(note) {
-            *count += 1;
-        }
     }
 
-    /// Each run of adjacent samples of a series, with the number of the series. A series may have several runs.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &[Sample])> {
-        let mut begin = 0;
-        self.runs.iter().map(move |run| {
-            let samples = self.samples.get(begin..run.end as usize).unwrap_or_default();
-            begin = run.end as usize;
-            (run.number, samples)
-        })
+    /// Puts all samples of a series into one run, in their order, and sorts the runs by the numbers of the series. Bodies that
+    /// are ordered by time have many runs of each series.
+    pub fn group(&mut self) {
+        if self.is_grouped() {
+            return;
+        }
+        let place = |(nth, run): (u64, &Run)| u64::from(run.series.number) << 32 | nth;
+        let mut places: Vec<u64> = (0..).zip(&self.runs).map(place).collect();
+        places.sort_unstable();
+        let mut grouped = Self {
+            runs: Vec::with_capacity(self.runs.len()),
+            samples: Vec::with_capacity(self.samples.len()),
+            labels_bytes: 0,
+        };
+        for place in places {
+            let nth = usize::try_from(place & u64::from(u32::MAX)).unwrap_or(usize::MAX);
+            if let Some((series, samples)) = self.get(nth) {
+                grouped.extend(series, samples);
+            }
+        }
+        *self = grouped;
     }
 
-    /// The numbers of the series. A number may be repeated.
+    /// Whether each series has one run, and the runs are sorted.
+    pub fn is_grouped(&self) -> bool {
+        self.runs.is_sorted_by(|a, b| a.series.number < b.series.number)
+    }
+
+    /// The run at this position.
+    pub fn get(&self, nth: usize) -> Option<(KnownSeries, &[Sample])> {
+        let run = self.runs.get(nth)?;
+        let begin =
+            nth.checked_sub(1).and_then(|before| self.runs.get(before)).map_or(0, |before| before.end);
+        Some((run.series, self.samples.get(begin as usize..run.end as usize).unwrap_or_default()))
+    }
+
+    /// All runs. A series has one run if the samples are grouped.
+    pub fn iter(&self) -> impl Iterator<Item = (KnownSeries, &[Sample])> {
+        (0..self.runs.len()).filter_map(|nth| self.get(nth))
+    }
+
+    /// The number of the series of each run.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
-        self.runs.iter().map(|run| run.number)
+        self.runs.iter().map(|run| run.series.number)
     }
 
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// Number of runs. It is at least the number of series.
-    pub fn series_count(&self) -> usize {
+    /// Removes the other samples, and series that have none left.
+    pub fn retain(&mut self, keep: impl Fn(&Sample) -> bool) {
+        let Self { runs, samples, labels_bytes } = self;
+        let (mut begin, mut kept) = (0, 0);
+        runs.retain_mut(|run| {
+            let (end, before) = (run.end as usize, kept);
+            for at in begin..end {
+                if samples.get(at).is_some_and(&keep) {
+                    samples.swap(kept, at);
+                    kept += 1;
+                }
+            }
+            begin = end;
+            run.end = u32::try_from(kept).unwrap_or(u32::MAX);
+            if kept == before {
+                *labels_bytes -= usize::from(run.series.labels_bytes);
+            }
+            kept > before
+        });
+        samples.truncate(kept);
+    }
+
+    /// Number of runs. It is the number of series if the samples are grouped.
+    pub const fn runs(&self) -> usize {
         self.runs.len()
     }
 
+    /// Bytes of the labels of all runs.
     pub const fn labels_bytes(&self) -> usize {
         self.labels_bytes
     }
 
     /// Number of samples by the note of their series.
     pub fn notes(&self) -> impl Iterator<Item = (u16, u64)> {
-        (0..=u16::MAX).zip(self.notes.iter().copied()).filter(|(_, count)| *count > 0)
+        let mut counts: Vec<u64> = Vec::new();
+        for (series, samples) in self.iter() {
+            let note = usize::from(series.note);
+            if note >= counts.len() {
+                counts.resize(note + 1, 0);
+            }
+            if let Some(count) = counts.get_mut(note) {
+                *count += samples.len() as u64;
+            }
+        }
+        (0..=u16::MAX).zip(counts).filter(|(_, count)| *count > 0)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -193,9 +264,7 @@ impl KnownSamples {
     }
 
     pub const fn bytes(&self) -> usize {
-        self.runs.capacity() * size_of::<Run>()
-            + self.samples.capacity() * size_of::<Sample>()
-            + self.notes.capacity() * size_of::<u64>()
+        self.runs.capacity() * size_of::<Run>() + self.samples.capacity() * size_of::<Sample>()
     }
 }
 
@@ -208,18 +277,52 @@ mod tests {
         KnownSeries { number, note, labels_bytes: 10 }
     }
 
-    #[test]
-    fn adjacent_samples_of_a_series_are_one_run() {
+    /// Samples at 0, 1, 2, ... of these series.
+    fn known(all: &[(u32, u16)]) -> KnownSamples {
         let mut known = KnownSamples::default();
-        for (at, (number, note)) in (0..).zip([(7, 1), (7, 1), (3, 0), (7, 1)]) {
-            known.push(series(number, note), Sample { at, value: Value::I64(at) });
+        for (at, (number, note)) in (0..).zip(all) {
+            known.push(series(*number, *note), Sample { at, value: Value::I64(at) });
         }
-        let runs: Vec<(u32, Vec<i64>)> =
-            known.iter().map(|(number, samples)| (number, samples.iter().map(|s| s.at).collect())).collect();
-        assert_eq!(runs, [(7, vec![0, 1]), (3, vec![2]), (7, vec![3])]);
-        assert_eq!((known.series_count(), known.labels_bytes()), (3, 30));
-        assert_eq!(known.notes().collect::<Vec<_>>(), [(0, 1), (1, 3)]);
-        assert!(!known.is_empty() && known.bytes() >= 4 * size_of::<Sample>());
+        known
+    }
+
+    fn runs(known: &KnownSamples) -> Vec<(u32, Vec<i64>)> {
+        known
+            .iter()
+            .map(|(series, samples)| (series.number, samples.iter().map(|s| s.at).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn adjacent_samples_of_a_series_are_one_run_and_all_are_one_after_grouping() {
+        let mut known = known(&[(7, 1), (7, 1), (3, 0), (7, 1), (9, 0), (3, 0)]);
+        assert_eq!(runs(&known), [(7, vec![0, 1]), (3, vec![2]), (7, vec![3]), (9, vec![4]), (3, vec![5])]);
+        let notes = |known: &KnownSamples| known.notes().collect::<Vec<_>>();
+        assert_eq!((known.runs(), known.labels_bytes(), notes(&known)), (5, 50, vec![(0, 3), (1, 3)]));
+        assert!(!known.is_grouped() && known.bytes() >= 6 * size_of::<Sample>());
+        known.group();
+        assert_eq!(runs(&known), [(3, vec![2, 5]), (7, vec![0, 1, 3]), (9, vec![4])]);
+        assert_eq!((known.runs(), known.labels_bytes(), notes(&known)), (3, 30, vec![(0, 3), (1, 3)]));
+        let grouped = known.clone();
+        known.group();
+        assert!(known == grouped && known.is_grouped() && known.get(3).is_none());
+    }
+
+    #[test]
+    fn series_without_samples_are_removed() {
+        let mut known = known(&[(7, 1), (7, 1), (3, 0), (7, 1), (9, 0)]);
+        known.retain(|sample| ![0, 2].contains(&sample.at));
+        assert_eq!(
+            (runs(&known), known.labels_bytes()),
+            (vec![(7, vec![1]), (7, vec![3]), (9, vec![4])], 30)
+        );
+        known.retain(|_| false);
+        assert!(known.is_empty() && known.runs() == 0 && known.labels_bytes() == 0);
+    }
+
+    #[test]
+    fn a_run_takes_the_memory_that_its_limit_counts() {
+        assert_eq!((size_of::<Run>(), KnownSamples::PEAK_BYTES), (12, 116));
     }
 
     #[test]

@@ -58,7 +58,13 @@ impl Received {
     }
 
     #[must_use]
-    pub fn without(mut self, refused: &Refused) -> Self {
+    pub fn without(mut self, refused: &Refused, services: &Services) -> Self {
+        for (note, records) in &refused.of_notes {
+            let count = services.service(*note).and_then(|service| self.0.get_mut(&(service, Kind::Sample)));
+            if let Some(count) = count {
+                *count = count.saturating_sub(*records as u64);
+            }
+        }
         for (kind, labels, records) in &refused.of_series {
             if let Some(count) = self.0.get_mut(&(service(labels).to_owned(), *kind)) {
                 *count = count.saturating_sub(*records as u64);
@@ -96,6 +102,12 @@ impl Services {
         self.lock().names.get(usize::from(number)).cloned()
     }
 
+    /// Requests wait after their decoding, and before their append, until the result is dropped.
+    #[cfg(test)]
+    pub fn pause(&self) -> impl Sized {
+        self.lock()
+    }
+
     /// What the store learns about the sample series of a batch. `spellings` has one element for each sample series, or is empty.
     pub fn learned(&self, batch: &Batch, spellings: &[Spelling]) -> Vec<Learned> {
         if spellings.is_empty() {
@@ -130,6 +142,7 @@ mod tests {
     use std::sync::Arc;
 
     use tacho_ingest::line_protocol::{self, Precision};
+    use tacho_model::{KnownSeries, Sample, Value};
 
     use super::*;
 
@@ -148,7 +161,19 @@ mod tests {
         assert_eq!((of(&all(), "", Kind::Entry), all().0.len()), (Some(1), 4));
         assert_eq!(Received::of(&decoded.batch, std::iter::repeat(1)), all());
         let of_series = vec![(Kind::Sample, labels("x"), 3), (Kind::Entry, labels("x"), 3)];
-        let left = all().without(&Refused { of_series, ..Refused::default() });
+        let services = Services::default();
+        let left = all().without(&Refused { of_series, ..Refused::default() }, &services);
         assert_eq!(samples(&left), [Some(1), Some(2), Some(1)]);
+        // Known series are counted by the note of their service.
+        let notes = ["x", "y"].map(|service| services.lock().number(service).unwrap());
+        let mut known = KnownSamples::default();
+        for (number, note) in (0..).zip([notes[1], notes[0], notes[1]]) {
+            let series = KnownSeries { number, note, labels_bytes: 9 };
+            known.push(series, Sample { at: 0, value: Value::U64(0) });
+        }
+        assert_eq!(samples(&all().and(&known, &services)), [Some(5), Some(4), Some(1)]);
+        let of_notes = [(notes[0], 1), (notes[1], 2), (77, 3)].into();
+        let refused = Refused { of_notes, ..Refused::default() };
+        assert_eq!(samples(&all().and(&known, &services).without(&refused, &services)), samples(&all()));
     }
 }

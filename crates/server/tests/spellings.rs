@@ -1,23 +1,27 @@
-//! A store that finds series by the text of their senders holds the same records as a store that makes labels for every sample.
+//! A store that finds series by the text of their senders holds the same records, refuses the same ones and has the same counters
+//! as a store that makes labels for every sample.
 //!
-//! Random bodies in line protocol and remote write go to both stores. Series have several spellings, which are learned at
-//! random moments. Series are deleted, forgotten and created again, also while a body is decoded.
+//! Random bodies in line protocol and remote write go to both stores, with samples in any order. Series have several spellings,
+//! which are learned at random moments. Series are deleted, forgotten and created again, also while a body is decoded. In every
+//! second pair of stores, records far from the present time are refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
 use tacho_ingest::line_protocol::{Decoder, Precision};
-use tacho_ingest::remote_write;
+use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{
     Batch, FindSeries, Kind, KnownSamples, KnownSeries, ManualClock, Matcher, Random, Spelling, SpellingKeys,
     TimeRange,
 };
-use tacho_store::{ErrorKind, Finder, Learned, MemoryDriver, Options, Store};
+use tacho_store::{Appended, ErrorKind, Finder, Learned, MemoryDriver, Options, REFUSED_NAMED_MAX, Store};
 
 const SEEDS: u64 = 10;
 const STEPS: usize = 60;
 const NOW: i64 = 1_000;
+/// More than two days after [`NOW`].
+const FAR_MS: u64 = 200_000_000;
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// Counts of events that must happen, because the test would otherwise prove nothing.
@@ -27,26 +31,51 @@ struct Seen {
     forgotten: u64,
     stale: usize,
     learned_within: usize,
+    far: usize,
+    replaced: u64,
+}
+
+impl Seen {
+    fn count(&mut self, side: &Side) {
+        let stats = side.store.stats();
+        self.forgotten += stats.upkeep.series_forgotten;
+        self.replaced += stats.samples_replaced;
+    }
 }
 
 struct Side {
     driver: Arc<MemoryDriver>,
     directory: tempfile::TempDir,
+    chunks_max: usize,
     store: Arc<Store>,
 }
 
 impl Side {
-    async fn new() -> Self {
+    async fn new(chunks_max: usize) -> Self {
         let (driver, directory) = (Arc::new(MemoryDriver::new()), tempfile::tempdir().unwrap());
-        let store = open(&driver, &directory).await;
-        Self { driver, directory, store }
+        let store = open(&driver, &directory, chunks_max).await;
+        Self { driver, directory, chunks_max, store }
     }
 
     async fn reopen(self) -> Self {
-        let Self { driver, directory, store } = self;
+        let Self { driver, directory, chunks_max, store } = self;
         drop(store);
-        let store = open(&driver, &directory).await;
-        Self { driver, directory, store }
+        let store = open(&driver, &directory, chunks_max).await;
+        Self { driver, directory, chunks_max, store }
+    }
+
+    /// The counters since the store was opened.
+    fn counters(&self) -> impl PartialEq + std::fmt::Debug + use<> {
+        let stats = self.store.stats();
+        let refused = (stats.series_refused, stats.records_far_refused);
+        (
+            stats.series,
+            stats.records,
+            stats.samples_replaced,
+            stats.batches,
+            refused,
+            stats.upkeep.series_forgotten,
+        )
     }
 
     /// Deletes the samples of one host, and forgets the series that become empty.
@@ -74,8 +103,8 @@ impl Side {
     }
 }
 
-async fn open(driver: &Arc<MemoryDriver>, directory: &tempfile::TempDir) -> Arc<Store> {
-    let options = Options { merge_in_background: false, ..Options::default() };
+async fn open(driver: &Arc<MemoryDriver>, directory: &tempfile::TempDir, chunks_max: usize) -> Arc<Store> {
+    let options = Options { merge_in_background: false, chunks_max, ..Options::default() };
     let clock = Arc::new(ManualClock::new(NOW));
     Store::open(driver.clone(), directory.path(), options, clock).await.unwrap()
 }
@@ -103,10 +132,6 @@ impl FindSeries for Sudden<'_> {
         self.finder.find(spelling)
     }
 
-    fn has_changed(&mut self) -> bool {
-        self.finder.has_changed()
-    }
-
     fn release(&mut self) {
         self.finder.release();
     }
@@ -121,24 +146,39 @@ struct Decoded {
     batch: Batch,
     known: KnownSamples,
     spellings: Vec<Spelling>,
+    /// The refused lines or series, with the reasons.
+    rejects: Vec<String>,
 }
 
-fn plain(body: &Body) -> Batch {
-    match body {
-        Body::Lines(lines) => Decoder::default().decode(lines.as_bytes(), Precision::Nanoseconds, NOW).batch,
-        Body::Remote(message) => remote_write::decode(message, BODY_BYTES_MAX).unwrap().batch,
-    }
+fn plain(body: &Body) -> Decoded {
+    let (batch, rejects) = match body {
+        Body::Lines(lines) => {
+            let decoded = Decoder::default().decode(lines.as_bytes(), Precision::Nanoseconds, NOW);
+            (decoded.batch, texts(&decoded.rejects))
+        }
+        Body::Remote(message) => {
+            let decoded = remote_write::decode(message, BODY_BYTES_MAX).unwrap();
+            (decoded.batch, texts(&decoded.rejects))
+        }
+    };
+    Decoded { batch, rejects, known: KnownSamples::default(), spellings: Vec::new() }
+}
+
+fn texts<R: ToString>(rejects: &Rejects<R>) -> Vec<String> {
+    rejects.named.iter().map(ToString::to_string).chain([rejects.count.to_string()]).collect()
 }
 
 fn known(body: &Body, decoder: &mut Decoder, finder: &mut dyn FindSeries) -> Decoded {
     match body {
         Body::Lines(lines) => {
             let decoded = decoder.decode_known(lines.as_bytes(), Precision::Nanoseconds, NOW, finder);
-            Decoded { batch: decoded.batch, known: decoded.known, spellings: decoded.spellings }
+            let rejects = texts(&decoded.rejects);
+            Decoded { batch: decoded.batch, known: decoded.known, spellings: decoded.spellings, rejects }
         }
         Body::Remote(message) => {
             let decoded = remote_write::decode_known(message, BODY_BYTES_MAX, finder).unwrap();
-            Decoded { batch: decoded.batch, known: decoded.known, spellings: decoded.spellings }
+            let rejects = texts(&decoded.rejects);
+            Decoded { batch: decoded.batch, known: decoded.known, spellings: decoded.spellings, rejects }
         }
     }
 }
@@ -155,11 +195,11 @@ fn line(random: &mut Random, host: u64, odd: bool) -> String {
     for _ in 0..=random.below(3) {
         let field = ["v", "w", "value", r"a\ b", "late"][usize::try_from(random.below(5)).unwrap()];
         let value = match random.below(20) {
-            0 if odd => "\"a text, 1\"".to_owned(),
-            1 if odd => "soon".to_owned(),
-            2 => "t".to_owned(),
-            3 => format!("{}i", random.below(1_000)),
-            4 => "12345678901234567890.5".to_owned(),
+            0..3 if odd => "\"a text, 1\"".to_owned(),
+            3 if odd => "soon".to_owned(),
+            4 => "t".to_owned(),
+            5 => format!("{}i", random.below(1_000)),
+            6 => "12345678901234567890.5".to_owned(),
             _ => format!("{}.5", random.below(1_000)),
         };
         let _ = write!(line, "{separator}{field}={value}");
@@ -167,6 +207,7 @@ fn line(random: &mut Random, host: u64, odd: bool) -> String {
     }
     match random.below(10) {
         0 if odd => line.push_str(" never"),
+        1 => _ = write!(line, " {}", FAR_MS * 1_000_000 + random.below(3) * 2 + spelling),
         _ => _ = write!(line, " {}", random.below(6) * 2 + spelling),
     }
     line.push('\n');
@@ -195,9 +236,16 @@ fn series(random: &mut Random, host: u64, odd: bool) -> Vec<u8> {
     }
     let mut message = labels.concat();
     for _ in 0..random.below(3) {
-        let ms = u8::try_from(40 + random.below(4) * 2 + spelling).unwrap();
+        let begin = if random.one_in(8) { FAR_MS + 40 } else { 40 };
+        let mut ms = begin + random.below(4) * 2 + spelling;
         let value = random.below(1_000) as f64;
-        message.extend(field(2, &[&[0x09], &value.to_le_bytes()[..], &[0x10, ms]].concat()));
+        let mut sample = [&[0x09], &value.to_le_bytes()[..], &[0x10]].concat();
+        while ms > 0x7f {
+            sample.push(ms as u8 | 0x80);
+            ms >>= 7;
+        }
+        sample.push(ms as u8);
+        message.extend(field(2, &sample));
     }
     match random.below(12) {
         0 if odd => message.extend(field(4, b"")),
@@ -243,7 +291,7 @@ async fn write_known(
     (decoder, pending): (&mut Decoder, &mut Vec<Learned>),
     random: &mut Random,
     seen: &mut Seen,
-) {
+) -> Appended {
     let spellings = side.store.spellings();
     let within = random.one_in(3) && !pending.is_empty();
     let decoded = if within {
@@ -266,29 +314,45 @@ async fn write_known(
         labels_bytes: u16::try_from(series.labels.canonical_bytes()).unwrap(),
     });
     pending.extend(learned);
-    match side.store.append_known(decoded.batch, decoded.known, None).await {
-        Ok(_) => {}
+    assert_eq!(decoded.rejects, plain(body).rejects);
+    let appended = match side.store.append_known(decoded.batch, decoded.known, None).await {
+        Ok(appended) => appended,
         Err(error) => {
             assert!(matches!(error.kind(), ErrorKind::Full { .. }), "{error}");
             seen.stale += 1;
-            side.store.append(plain(body), None).await.unwrap();
+            side.store.append(plain(body).batch, None).await.unwrap()
         }
-    }
+    };
     if !random.one_in(3) {
         side.store.learn(&std::mem::take(pending));
     }
+    appended
+}
+
+/// The refused records by kind, and the series that are named. A series may be named twice if it has two lists in the batch.
+fn refused(appended: Appended) -> ([usize; 3], BTreeSet<String>) {
+    let Appended::Partly(refused) = appended else { return Default::default() };
+    let names = refused.named.iter().filter_map(|series| series.reason.split(": limit").next());
+    let names = if refused.named.len() < REFUSED_NAMED_MAX {
+        names.map(str::to_owned).collect()
+    } else {
+        BTreeSet::new()
+    };
+    (refused.records, names)
 }
 
 #[tokio::test]
-async fn known_series_hold_the_same_records_as_labelled_ones() {
+async fn known_series_hold_the_same_records_as_labelled_ones_and_refuse_the_same() {
     let (mut seen, mut decoder) = (Seen::default(), asking());
     for seed in 0..SEEDS {
         let mut random = Random::new(seed);
-        let (mut with, mut without, mut pending) = (Side::new().await, Side::new().await, Vec::new());
+        let chunks_max = if seed % 2 == 0 { Options::default().chunks_max } else { 0 };
+        let (mut with, mut without) = (Side::new(chunks_max).await, Side::new(chunks_max).await);
+        let mut pending = Vec::new();
         for step in 0..STEPS {
             match random.below(16) {
                 0 => {
-                    seen.forgotten += with.store.stats().upkeep.series_forgotten;
+                    seen.count(&with);
                     (with, without) = (with.reopen().await, without.reopen().await);
                 }
                 1 => {
@@ -304,23 +368,31 @@ async fn known_series_hold_the_same_records_as_labelled_ones() {
                     let body = body(&mut random);
                     let deleted = random.one_in(6).then(|| random.below(9));
                     let state = (&mut decoder, &mut pending);
-                    write_known(&with, (&body, deleted), state, &mut random, &mut seen).await;
+                    let appended = write_known(&with, (&body, deleted), state, &mut random, &mut seen).await;
                     if let Some(host) = deleted {
                         without.delete(host).await;
                     }
-                    without.store.append(plain(&body), None).await.unwrap();
+                    let expect = without.store.append(plain(&body).batch, None).await.unwrap();
+                    let (found, expect) = (refused(appended), refused(expect));
+                    seen.far += found.0.iter().sum::<usize>();
+                    assert_eq!(found.0, expect.0, "seed {seed}, step {step}");
+                    if !found.1.is_empty() && !expect.1.is_empty() {
+                        assert_eq!(found.1, expect.1, "seed {seed}, step {step}");
+                    }
                 }
             }
+            assert_eq!(with.counters(), without.counters(), "seed {seed}, step {step}");
             let (found, expect) = (with.records().await, without.records().await);
             for name in found.keys().chain(expect.keys()) {
                 assert_eq!(found.get(name), expect.get(name), "seed {seed}, step {step}: {name}");
             }
         }
-        seen.forgotten += with.store.stats().upkeep.series_forgotten;
+        seen.count(&with);
     }
     println!("{seen:?}");
     assert!(
         seen.known > 300 && seen.forgotten > 10 && seen.stale > 0 && seen.learned_within > 10,
         "{seen:?}"
     );
+    assert!(seen.far > 50 && seen.replaced > 50, "{seen:?}");
 }

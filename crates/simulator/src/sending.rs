@@ -140,7 +140,11 @@ async fn append_batch(store: &Store, batch: Arc<Batch>, origin: Origin) -> tacho
             let found = finder.find(spelling);
             match found {
                 Some(found) => series.samples.iter().for_each(|sample| known.push(found, *sample)),
-                None => learned.push(Learned { id: series.labels.id(), spelling, note: 0, labels_bytes: 99 }),
+                None => {
+                    learned.extend(u16::try_from(series.labels.canonical_bytes()).map(|labels_bytes| {
+                        Learned { id: series.labels.id(), spelling, note: 0, labels_bytes }
+                    }))
+                }
             }
             found.is_none()
         });

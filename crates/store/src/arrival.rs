@@ -3,14 +3,14 @@
 //! Path of one record. Before: `store.rs` receives the [`Batch`]. Here: the task of the caller checks the batch. After:
 //! `commit.rs` writes it to the journal and adds it to the memtable.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
 use tacho_model::limits::{ATTRIBUTE_BYTES_MAX, ENTRY_BYTES_MAX, OPERATION_BYTES_MAX};
 use tacho_model::{
-    AttributeValue, Batch, Entry, EntrySeries, ExecutionSeries, Kind, KnownSamples, Labels, Sample,
-    SampleSeries, Segment, SegmentError, SeriesId,
+    AttributeValue, Batch, Entry, EntrySeries, ExecutionSeries, Kind, KnownSamples, KnownSeries, Labels,
+    Sample, SampleSeries, Segment, SegmentError, SeriesId,
 };
 
 use crate::index::{Admission, Bounds, Index};
@@ -61,8 +61,10 @@ pub struct Refused {
     pub series: usize,
     /// Records of the refused series by kind: samples, entries, completed calls.
     pub records: [usize; 3],
-    /// Each refused series with the number of its refused records.
+    /// Each refused series with labels, with the number of its refused records.
     pub of_series: Vec<(Kind, Arc<Labels>, usize)>,
+    /// Refused samples of known series, by the note of their series. No labels are made for them.
+    pub of_notes: BTreeMap<u16, usize>,
     /// The first [`REFUSED_NAMED_MAX`] refused series.
     pub named: Vec<RefusedSeries>,
 }
@@ -70,7 +72,7 @@ pub struct Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedSeries {
     pub kind: Kind,
-    /// Index of the series in the batch's list of this kind.
+    /// Index of the series in the batch's list of its kind, or in the known series.
     pub position: usize,
     /// The reason, including the labels of the series.
     pub reason: String,
@@ -84,6 +86,9 @@ impl Refused {
         self.series += other.series;
         self.records.iter_mut().zip(other.records).for_each(|(sum, more)| *sum += more);
         self.of_series.extend(other.of_series);
+        for (note, records) in other.of_notes {
+            *self.of_notes.entry(note).or_default() += records;
+        }
         self.named.extend(other.named);
         self.named.truncate(REFUSED_NAMED_MAX);
     }
@@ -98,8 +103,26 @@ impl Refused {
         self.series += 1;
         *of_kind_mut(&mut self.records, kind) += records;
         self.of_series.push((kind, Arc::clone(labels), records));
+        self.name(kind, position, || labels.clone(), why);
+    }
+
+    /// Like [`Self::add`]. `labels` makes the labels of a series.
+    pub(crate) fn add_known(
+        &mut self,
+        series: KnownSeries,
+        position: usize,
+        records: usize,
+        (labels, why): (&dyn Fn(u32) -> Arc<Labels>, &dyn Display),
+    ) {
+        self.series += 1;
+        *of_kind_mut(&mut self.records, Kind::Sample) += records;
+        *self.of_notes.entry(series.note).or_default() += records;
+        self.name(Kind::Sample, position, || labels(series.number), why);
+    }
+
+    fn name(&mut self, kind: Kind, position: usize, labels: impl FnOnce() -> Arc<Labels>, why: &dyn Display) {
         if self.named.len() < REFUSED_NAMED_MAX {
-            let shown = shortened(labels.to_string());
+            let shown = shortened(labels().to_string());
             self.named.push(RefusedSeries { kind, position, reason: format!("series {shown}: {why}") });
         }
     }
@@ -191,7 +214,8 @@ impl Arrival {
         Self { origin, batch, known: Arc::default() }
     }
 
-    pub fn replayed(batch: Batch, known: KnownSamples, origin: Option<Origin>) -> Self {
+    /// Like [`Self::new`], with samples of known series.
+    pub fn with_known(batch: Batch, known: KnownSamples, origin: Option<Origin>) -> Self {
         Self { origin, batch: Arc::new(batch), known: Arc::new(known) }
     }
 
@@ -217,7 +241,7 @@ impl Arrival {
     /// Number of series of all kinds, including series without records.
     pub fn series_count(&self) -> usize {
         let Batch { samples, entries, executions, .. } = &*self.batch;
-        self.known.series_count() + samples.len() + entries.len() + executions.len()
+        self.known.runs() + samples.len() + entries.len() + executions.len()
     }
 
     pub fn entries(&self) -> impl Iterator<Item = (SeriesId, &EntrySeries)> {

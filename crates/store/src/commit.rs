@@ -49,7 +49,7 @@ pub struct Append {
     pub reservation: Reservation,
     pub chunks: Reservation,
     /// Keeps the known series of the arrival in the index.
-    pub ticket: Option<Ticket>,
+    pub ticket: Option<Arc<Ticket>>,
     pub reply: oneshot::Sender<Result<Appended>>,
 }
 

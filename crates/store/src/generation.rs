@@ -81,8 +81,8 @@ impl Generation {
         }
         times.iter().for_each(|times| self.times.add(*times));
         let sample_changes = self.samples.window_changes();
-        for (number, samples) in arrival.known().iter() {
-            self.bytes += self.samples.push(number, samples);
+        for (series, samples) in arrival.known().iter() {
+            self.bytes += self.samples.push(series.number, samples);
         }
         for ((_, series), number) in arrival.samples().zip(numbers) {
             self.bytes += self.samples.push(*number, &series.samples);

@@ -36,9 +36,10 @@ impl InFlight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers the series of a batch. The caller holds the lock of the index.
+    /// Registers the series of a batch, whose samples are grouped. The caller holds the lock of the index.
     pub fn register(self: &Arc<Self>, known: &KnownSamples) -> Ticket {
-        let ranges = ranges_of(known);
+        debug_assert!(known.is_grouped(), "the ranges must be sorted");
+        let ranges = ranges_of(known.numbers());
         let mut batches = self.lock();
         batches.next += 1;
         let batch = batches.next;
@@ -49,8 +50,7 @@ impl InFlight {
     /// Whether one of these series is registered. The caller holds the lock of the index for writing.
     pub fn has_any(&self, numbers: &[SeriesNumber]) -> bool {
         let batches = self.lock();
-        let mut ranges = batches.ranges.values().flatten();
-        ranges.any(|range| numbers.iter().any(|number| range.contains(number)))
+        batches.ranges.values().any(|ranges| numbers.iter().any(|number| contains(ranges, *number)))
     }
 }
 
@@ -60,16 +60,22 @@ impl Drop for Ticket {
     }
 }
 
-/// Ranges of consecutive numbers. There are few ranges, because most batches have the series in the order of their numbers.
-fn ranges_of(known: &KnownSamples) -> Ranges {
+/// Ranges of consecutive numbers, sorted. There are few ranges, because the series of most senders were added together.
+fn ranges_of(numbers: impl Iterator<Item = SeriesNumber>) -> Ranges {
     let mut ranges = Ranges::new();
-    for number in known.numbers() {
+    for number in numbers {
         match ranges.last_mut() {
             Some(last) if last.end().checked_add(1) == Some(number) => *last = *last.start()..=number,
             _ => ranges.push(number..=number),
         }
     }
     ranges
+}
+
+/// Whether sorted ranges have this number.
+fn contains(ranges: &Ranges, number: SeriesNumber) -> bool {
+    let begun = ranges.partition_point(|range| *range.start() <= number);
+    begun.checked_sub(1).and_then(|last| ranges.get(last)).is_some_and(|last| last.contains(&number))
 }
 
 #[cfg(test)]
@@ -89,16 +95,23 @@ mod tests {
             known
         };
         let all = Arc::<InFlight>::default();
-        assert_eq!(
-            ranges_of(&known(&[4, 5, 6, 9, 8, 0, u32::MAX])),
-            [4..=6, 9..=9, 8..=8, 0..=0, u32::MAX..=u32::MAX]
-        );
         let one = all.register(&known(&[4, 5, 6]));
-        let two = all.register(&known(&[6, 2]));
+        let two = all.register(&known(&[2, 6]));
         assert!(all.has_any(&[1, 5]) && all.has_any(&[2]) && !all.has_any(&[1, 3, 7]));
         drop(one);
         assert!(all.has_any(&[6]) && !all.has_any(&[5]));
         drop(two);
         assert!(!all.has_any(&[2, 4, 5, 6]));
+    }
+
+    #[test]
+    fn sorted_ranges_contain_exactly_their_numbers() {
+        let numbers = [0, 4, 5, 6, 8, 10, 11, u32::MAX];
+        let ranges = ranges_of(numbers.into_iter());
+        assert_eq!(ranges, [0..=0, 4..=6, 8..=8, 10..=11, u32::MAX..=u32::MAX]);
+        for number in (0..15).chain([u32::MAX - 1, u32::MAX]) {
+            assert_eq!(contains(&ranges, number), numbers.contains(&number), "{number}");
+        }
+        assert!(!contains(&Ranges::new(), 0));
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Batch, Clock, KnownSamples, SampleSeries};
+use tacho_model::{Batch, Clock, KnownSamples};
 
 use crate::arrival::{self, Appended, Origin, Refused};
 use crate::budget::{Budget, Reservation};
@@ -48,51 +48,33 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
-    /// Keeps the known series of a batch in the index until the ticket is dropped.
+    /// Keeps the known series of a batch, whose samples are grouped, in the index until the ticket is dropped. `None` if it has
+    /// no known series.
     ///
     /// # Errors
-    /// `Full` when a known series has left the index since the batch was decoded. When the sender repeats the batch, the decoder
-    /// does not find the series, and decodes its labels.
-    pub fn hold(&self, known: &KnownSamples) -> Result<Ticket> {
+    /// `Full` when one of them has left the index since the batch was decoded. When the sender repeats the batch, the decoder
+    /// does not find the series, and makes its labels.
+    pub fn hold(&self, known: &KnownSamples) -> Result<Option<Arc<Ticket>>> {
+        if known.is_empty() {
+            return Ok(None);
+        }
         let index = self.index.read();
         if known.numbers().all(|number| index.has_samples(number)) {
-            return Ok(self.in_flight.register(known));
+            return Ok(Some(Arc::new(self.in_flight.register(known))));
         }
         let kind = ErrorKind::Full { retry_after: self.options.retry_after };
         Err(Error::new(kind, "a series of the batch was deleted while the batch was decoded: send it again"))
     }
 
-    /// Adds the samples of known series to a batch, with their labels, before the other samples of the batch.
-    ///
-    /// # Errors
-    /// Like [`Self::hold`]. There is no error while another ticket holds the series.
-    pub fn with_labels(&self, batch: Arc<Batch>, known: &KnownSamples) -> Result<Arc<Batch>> {
-        if known.is_empty() {
-            return Ok(batch);
-        }
-        let _ticket = self.hold(known)?;
-        let index = self.index.read();
-        let labelled = known.iter().map(|(number, samples)| SampleSeries {
-            labels: index.labels_of(number),
-            samples: samples.to_vec(),
-        });
-        let mut batch = Arc::unwrap_or_clone(batch);
-        batch.samples = labelled.chain(std::mem::take(&mut batch.samples)).collect();
-        Ok(Arc::new(batch))
-    }
-
     /// Removes from a batch the series that a limit refuses. At the limit on chunks, also removes records far from the present
-    /// time. The reservation covers the chunks of the batch until the batch is in the memtable. The caller holds the known series
-    /// ([`Self::hold`]).
-    pub fn admit(&self, batch: Arc<Batch>, known: Arc<KnownSamples>) -> Result<Admitted> {
-        let of_batch = scatter::window_changes_of(&batch, &known);
+    /// time. The reservation covers the chunks of the batch until it is in the memtable. The known series are held.
+    pub fn admit(&self, mut batch: Arc<Batch>, mut known: KnownSamples) -> Admitted {
+        let of_batch = scatter::window_changes_of(&batch, &known, &self.index);
         let chunks = self.chunks.hold(of_batch);
         let estimate = self.estimate(of_batch);
-        let (mut batch, mut known, mut far) = (batch, known, Refused::default());
+        let mut far = Refused::default();
         if estimate.is_over() {
-            // Known series may be refused, too. The answer names refused series by their labels.
-            (batch, known) = (self.with_labels(batch, &known)?, Arc::default());
-            far = self.refuse_far(&mut batch, estimate);
+            far = self.refuse_far(&mut batch, &mut known, estimate);
         }
         let bounds = self.options.bounds();
         let (batch, mut refused) = arrival::admit(batch, &self.index.read(), bounds, known.labels_bytes());
@@ -100,12 +82,14 @@ impl Intake {
             self.counters.series_refused.add(refused.series as u64);
         }
         refused.extend(far);
-        Ok(Admitted { batch, known, refused, chunks })
+        Admitted { batch, known: Arc::new(known), refused, chunks }
     }
 
-    fn refuse_far(&self, batch: &mut Arc<Batch>, estimate: Estimate) -> Refused {
+    fn refuse_far(&self, batch: &mut Arc<Batch>, known: &mut KnownSamples, estimate: Estimate) -> Refused {
         let mut refused = Refused::default();
         let live = scatter::live(self.clock.now());
+        let labels = |number| self.index.read().labels_of(number);
+        scatter::keep_live_known(known, &labels, live, estimate, &mut refused);
         scatter::keep_live(batch, live, estimate, &mut refused);
         self.counters.records_far_refused.add(refused.records.iter().sum::<usize>() as u64);
         refused

@@ -93,6 +93,17 @@ impl<'a> Cursor<'a> {
         self.line_at = self.at;
     }
 
+    /// Whether a line with fields follows the current line immediately.
+    pub(super) fn is_before_line(&self) -> bool {
+        matches!(self.rest(), [b'\n', next, ..] if !is_blank(*next) && !matches!(next, b'\n' | b'#'))
+    }
+
+    /// Whether the next value is a string.
+    #[inline]
+    pub(super) fn is_before_string(&self) -> bool {
+        self.peek() == Some(b'"')
+    }
+
     pub(super) fn skip_line(&mut self) {
         self.skip(|byte| byte != b'\n');
     }

@@ -1,107 +1,91 @@
-//! Reads lines of series that the store knows. No labels are made for them.
+//! Collects the samples of known series in the lines of one body. No labels are made for them.
 //!
 //! With more than about 50,000 series, a [`super::Decoder`] forgets its heads after each body. The store then still finds the
-//! series of a line by its text ([`FindSeries`]).
-//!
-//! Of two samples of a series with one time, the later sample in the body must win. The samples of known series are stored
-//! before all others. Therefore, if a line has a known series and also a field that needs labels, all its fields get
-//! labels. After such a line, all further series of the body get labels ([`KnownLines::end`]).
+//! series of a field by the bytes of the head and of the key.
 
-use tacho_model::{FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, KnownSeries, Sample, Timestamp, Value};
+use tacho_model::{
+    FindSeries, KnownSamples, KnownSeries, Sample, SpelledHead, SpellingKeys, Timestamp, Value,
+};
 
-use super::cursor::{Cursor, Fault};
-use super::{FieldValue, read_value};
-use crate::budget::{Budget, Full};
+use super::cursor::Cursor;
+use crate::known::{Known, SAMPLE_BYTES};
 
-/// Memory of one sample, bytes. The growing lists exist twice while they are moved.
-const SAMPLE_BYTES: usize = 3 * KnownSamples::BYTES;
+/// If a line has fewer values than this, the memory of `line` is negligible.
+const VALUES_FEW: usize = 10_000;
 
-/// Samples of known series in the lines of one body.
 pub(super) struct KnownLines<'f> {
-    /// `None` when no more series of the body are known.
-    finder: Option<&'f mut dyn FindSeries>,
-    samples: KnownSamples,
-    /// The known series of the current line, with their values.
+    known: Known<'f>,
+    /// The known series of the current line, with their values. The time of the line is not known yet.
     line: Vec<(KnownSeries, Value)>,
+    /// Bytes of the labels of these series.
+    labels_bytes: usize,
 }
 
 impl<'f> KnownLines<'f> {
     pub(super) fn new(finder: &'f mut dyn FindSeries) -> Self {
-        Self { finder: Some(finder), samples: KnownSamples::default(), line: Vec::new() }
+        Self { known: Known::new(finder), line: Vec::new(), labels_bytes: 0 }
     }
 
-    /// Consumes the next line if all its series are known. Otherwise the cursor is unchanged. `time` reads the time of the line.
-    pub(super) fn take_line(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        budget: &mut Budget,
-        time: impl FnOnce(&mut Cursor<'_>) -> Result<Timestamp, Fault>,
-    ) -> Result<bool, Full> {
-        let begin = *cursor;
+    pub(super) const fn keys(&self) -> &SpellingKeys {
+        self.known.keys()
+    }
+
+    pub(super) const fn has_ended(&self) -> bool {
+        self.known.has_ended()
+    }
+
+    /// Releases the locks of the finder.
+    pub(super) fn release(&mut self) {
+        self.known.release();
+    }
+
+    #[inline]
+    pub(super) fn find(&mut self, head: &SpelledHead, key: &[u8]) -> Option<KnownSeries> {
+        self.known.find(head.field(key), self.labels_bytes)
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, series: KnownSeries, value: Value) {
+        self.labels_bytes += usize::from(series.labels_bytes);
+        self.line.push((series, value));
+    }
+
+    /// Memory of the line's values, bytes. Growing lists exist twice.
+    pub(super) const fn line_bytes(&self) -> usize {
+        let values = self.line.len();
+        let in_line = if values < VALUES_FEW { 0 } else { 3 * size_of::<(KnownSeries, Value)>() };
+        values * (SAMPLE_BYTES + in_line)
+    }
+
+    /// Keeps the values of a line of this length. The cursor is at its end.
+    pub(super) fn keep_line(&mut self, at: Timestamp, bytes: usize, cursor: &Cursor<'_>) {
+        for (series, value) in self.line.drain(..) {
+            self.known.push(series, Sample { at, value });
+        }
+        self.labels_bytes = 0;
+        self.known.read(bytes);
+        if !cursor.is_before_line() {
+            // Empty lines and comments may be long.
+            self.known.release();
+        }
+    }
+
+    /// Discards the values of a refused line.
+    pub(super) fn drop_line(&mut self) {
         self.line.clear();
-        if self.fields(cursor)
-            && let Ok(at) = time(cursor)
-        {
-            budget.take_beyond(SAMPLE_BYTES * self.line.len(), cursor.at() - begin.at())?;
-            self.line
-                .iter()
-                .for_each(|(series, value)| self.samples.push(*series, Sample { at, value: *value }));
-            return Ok(true);
-        }
-        *cursor = begin;
-        if !self.line.is_empty() {
-            self.end();
-        }
-        Ok(false)
+        self.labels_bytes = 0;
+        self.known.release();
     }
 
-    /// Reads the fields of a line. Returns whether all of them are numbers of known series, and the labels of the known series
-    /// of the body have at most [`KNOWN_LABELS_BYTES_MAX`] bytes.
-    fn fields(&mut self, cursor: &mut Cursor<'_>) -> bool {
-        let Some(finder) = &mut self.finder else { return false };
-        let Ok(head) = cursor.head() else { return false };
-        let head = finder.keys().head(head.bytes);
-        let (mut all_known, mut labels_bytes) = (true, self.samples.labels_bytes());
-        loop {
-            let Ok(key) = cursor.key() else { return false };
-            let value = match cursor.short_number() {
-                Some(number) => Some(number),
-                None => match read_value(cursor) {
-                    Ok(FieldValue::Number(number)) => Some(number),
-                    Ok(FieldValue::Text(_)) => None,
-                    Err(_) => return false,
-                },
-            };
-            match value.and_then(|value| Some((finder.find(head.field(key.bytes))?, value))) {
-                Some(known) => {
-                    labels_bytes += usize::from(known.0.labels_bytes);
-                    self.line.push(known);
-                }
-                None => all_known = false,
-            }
-            if !cursor.take(b',') {
-                return all_known && labels_bytes <= KNOWN_LABELS_BYTES_MAX;
-            }
-        }
-    }
-
-    /// After this call, no series are known.
-    fn end(&mut self) {
-        if let Some(finder) = self.finder.take() {
-            finder.release();
-        }
-    }
-
-    pub(super) fn into_samples(mut self) -> KnownSamples {
-        self.end();
-        self.samples
+    /// The samples of all lines that were kept.
+    pub(super) fn into_samples(self) -> KnownSamples {
+        self.known.into_samples()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{Decoded, Decoder, Precision};
-    use super::*;
     use crate::listed::List;
 
     fn list(all: &[(&str, &str)]) -> List {
@@ -111,24 +95,26 @@ mod tests {
     }
 
     fn decode(lines: &str, list: &mut List) -> Decoded {
+        list.begin_body();
         let mut decoder = Decoder { asked: 100, ..Decoder::default() };
         decoder.decode_known(lines.as_bytes(), Precision::Nanoseconds, 99, list)
     }
 
     /// The samples of known series as `number @ time`, and the other series.
     fn read(decoded: &Decoded) -> (Vec<String>, Vec<String>) {
-        let known = decoded.known.iter().flat_map(|(number, samples)| {
-            samples.iter().map(move |sample| format!("{number} @ {}", sample.at))
+        let known = decoded.known.iter().flat_map(|(series, samples)| {
+            samples.iter().map(move |sample| format!("{} @ {}", series.number, sample.at))
         });
         let others = decoded.batch.samples.iter().map(|series| series.labels.to_string());
-        (known.collect(), others.collect())
+        let texts = decoded.batch.entries.iter().map(|series| format!("text {}", series.labels));
+        (known.collect(), others.chain(texts).collect())
     }
 
     fn check(list: &mut List, lines: &str, known: &[&str], others: &[&str]) {
         let decoded = decode(lines, list);
         let strings = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         assert_eq!(read(&decoded), (strings(known), strings(others)), "{lines}");
-        assert!([0, decoded.batch.samples.len()].contains(&decoded.spellings.len()), "{lines}");
+        assert_eq!(decoded.batch.samples.len(), decoded.spellings.len(), "{lines}");
     }
 
     #[test]
@@ -146,46 +132,68 @@ mod tests {
     }
 
     #[test]
-    fn after_a_known_series_with_labels_no_series_of_the_body_is_known() {
+    fn known_series_need_no_labels_next_to_texts_and_to_unknown_series() {
         let mut list = list(&[("m", "v"), ("n", "v")]);
         let line = |second: &str| format!("n v=1 1\n{second}\nn v=1 2\n");
-        check(&mut list, &line("m x=1 1"), &["1 @ 1", "1 @ 2"], &["m_x"]);
-        check(&mut list, &line("m v=1,x=1 1"), &["1 @ 1"], &["m_v", "m_x", "n_v"]);
-        check(&mut list, &line("m x=1,v=1 1"), &["1 @ 1"], &["m_x", "m_v", "n_v"]);
-        check(&mut list, &line("m v=1,x=\"text\" 1"), &["1 @ 1"], &["m_v", "n_v"]);
-        check(&mut list, &line("m x=\"text\" 1"), &["1 @ 1", "1 @ 2"], &[]);
+        for (second, known, others) in [
+            ("m x=1 1", &["1 @ 1", "1 @ 2"][..], &["m_x"][..]),
+            ("m v=1,x=1 1", &["0 @ 1", "1 @ 1", "1 @ 2"], &["m_x"]),
+            ("m x=1,v=1,v=2,y=3 1", &["0 @ 1", "0 @ 1", "1 @ 1", "1 @ 2"], &["m_x", "m_y"]),
+            ("m v=1,x=\"text\" 1", &["0 @ 1", "1 @ 1", "1 @ 2"], &["text m_x"]),
+            ("m v=1,v=\"text\" 1", &["0 @ 1", "1 @ 1", "1 @ 2"], &["text m_v"]),
+            ("m x=\"a\nb\",y=1 1", &["1 @ 1", "1 @ 2"], &["m_y", "text m_x"]),
+            // A refused line leaves nothing.
+            ("m v=1,x=1,y=soon 1", &["1 @ 1", "1 @ 2"], &[]),
+            ("m v=1,x=\"text\" soon", &["1 @ 1", "1 @ 2"], &[]),
+            ("m v=1,x=1 1 1\nm x=1 1", &["1 @ 1", "1 @ 2"], &["m_x"]),
+        ] {
+            check(&mut list, &line(second), known, others);
+        }
     }
 
     #[test]
-    fn a_body_during_which_one_of_its_series_becomes_known_needs_all_labels() {
+    fn a_series_that_becomes_known_within_a_body_keeps_its_labels() {
         let mut list = list(&[("n", "v")]);
         list.late = Some((2, list.keys.head(b"m").field(b"v")));
-        check(&mut list, "n v=1 1\nm v=1 1\nm v=2 1\n", &[], &["n_v", "m_v"]);
-        // A series that only other bodies have does not matter.
-        list.late = Some((2, list.keys.head(b"other").field(b"v")));
-        check(&mut list, "n v=1 1\nx v=1 1\nx v=2 1\n", &["0 @ 1"], &["x_v"]);
+        check(&mut list, "n v=1 1\nm v=1 1\nm v=2 1\nn v=1 2\n", &["0 @ 1"], &["m_v", "n_v"]);
+        check(&mut list, "n v=1 1\nm v=1 1\nm v=2 1\nn v=1 2\n", &["0 @ 1", "0 @ 2", "1 @ 1", "1 @ 1"], &[]);
     }
 
     #[test]
-    fn labels_of_known_series_are_limited() {
-        let mut list = list(&[("m", "v")]);
-        let mut lines = KnownLines::new(&mut list);
-        let series = KnownSeries { number: 0, note: 0, labels_bytes: u16::MAX };
-        for number in 0..u32::try_from(KNOWN_LABELS_BYTES_MAX / usize::from(u16::MAX)).unwrap() {
-            lines
-                .samples
-                .push(KnownSeries { number: number + 1, ..series }, Sample { at: 0, value: Value::U64(0) });
+    fn faults_are_those_of_a_decoder_that_makes_labels() {
+        for lines in [
+            "m,a v=1 1",
+            "m,a v=soon 1",
+            "m v 1",
+            "m v=soon",
+            "m  ",
+            "m v=1,=2 1",
+            "m v=1 soon",
+            "m v=\"open",
+            "m v=1,x=\"open\nm v=1",
+            ",a=1 v=1",
+            "m,a=1,a=2 v=1\nm v=2",
+            "m v=1 9223372036854775808\nm v=1",
+        ] {
+            let mut list = list(&[("m", "v")]);
+            let plain = Decoder::default().decode(lines.as_bytes(), Precision::Nanoseconds, 99);
+            assert_eq!(decode(lines, &mut list).rejects, plain.rejects, "{lines}");
         }
-        let mut budget = Budget::of_body(100);
-        for (bytes, fits) in [(KNOWN_LABELS_BYTES_MAX - 9, true), (KNOWN_LABELS_BYTES_MAX, false)] {
-            while lines.samples.labels_bytes() + 9 < bytes {
-                let number = u32::try_from(lines.samples.labels_bytes()).unwrap();
-                let one = KnownSeries { number, labels_bytes: 9, ..series };
-                lines.samples.push(one, Sample { at: 0, value: Value::U64(0) });
-            }
-            let mut cursor = Cursor::new(b"m v=1 1");
-            let taken = lines.take_line(&mut cursor, &mut budget, |_| Ok(1));
-            assert_eq!(taken, Ok(fits), "{}", lines.samples.labels_bytes());
+    }
+
+    #[test]
+    fn locks_are_released_before_texts_comments_and_refused_lines() {
+        for (lines, expect) in [
+            ("m v=1\nm v=2\n", 2),
+            ("m v=1\n# comment\nm v=2\n", 3),
+            ("m v=1\n\nm v=2\n", 3),
+            ("m v=1\nm v=2,x=\"text\"\nm v=3\n", 3),
+            ("m v=1\nm v=2 soon\nm v=3", 3),
+        ] {
+            let mut list = list(&[("m", "v")]);
+            decode(lines, &mut list);
+            // Two releases are at the end of the lines and of the body.
+            assert_eq!(list.released, expect, "{lines}");
         }
     }
 }

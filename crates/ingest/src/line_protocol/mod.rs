@@ -33,7 +33,7 @@ use batch::Gathering;
 use cursor::{Cursor, Fault};
 use known::KnownLines;
 pub use refused::Refused;
-use series::{Line, SeriesTable};
+use series::{Line, SeriesIndex, SeriesTable};
 
 /// The unit of the times in a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,19 +167,7 @@ impl Decoder {
         if self.asked == 0 {
             return self.decode(input, precision, now);
         }
-        let decoded = self.decode_body(input, precision, now, Some(&mut *finder));
-        // If a series became known in the middle of the body, its samples are in `batch` and in `known`. The store would then
-        // take them in the wrong order.
-        if !decoded.known.is_empty() && finder.has_changed() {
-            let is_known = decoded.spellings.iter().any(|spelling| finder.find(*spelling).is_some());
-            finder.release();
-            if is_known {
-                // Frees this result before the body is decoded again, because the memory budget is for one result.
-                drop(decoded);
-                return self.decode(input, precision, now);
-            }
-        }
-        decoded
+        self.decode_body(input, precision, now, Some(finder))
     }
 
     fn decode_body(
@@ -191,7 +179,6 @@ impl Decoder {
     ) -> Decoded {
         let mut cursor = Cursor::new(input);
         let mut rejects = Rejects::default();
-        let keys = finder.as_ref().map(|finder| finder.keys().clone());
         let mut known = finder.map(KnownLines::new);
         let mut lines = 0;
         self.gathering.begin_body(input.len());
@@ -199,38 +186,37 @@ impl Decoder {
         while cursor.next_line() {
             lines += 1;
             let begin = cursor.at();
-            let time = |cursor: &mut Cursor<'_>| read_time(cursor, precision).map(|time| time.unwrap_or(now));
-            let taken = known.as_mut().map(|known| known.take_line(&mut cursor, self.table.budget(), time));
-            let read = match taken {
-                Some(Ok(true)) => continue,
-                Some(Err(full)) => {
-                    // The tables have nothing of this line, so nothing is removed from them.
-                    rejects.add(|| cursor.refuse(&Fault::new(begin, full.to_string())));
-                    cursor.skip_line();
-                    continue;
-                }
-                Some(Ok(false)) | None => self.read_line(&mut cursor, precision),
+            let read = match known.as_mut().filter(|known| !known.has_ended()) {
+                Some(known) => self.read_known_line(&mut cursor, precision, known),
+                None => self.read_line(&mut cursor, precision).map(|(line, time)| (Some(line), time)),
             };
             let read = read.and_then(|read| {
-                let taken = self.gathering.line_bytes();
+                let taken = self.gathering.line_bytes() + known.as_ref().map_or(0, KnownLines::line_bytes);
                 let budget = self.table.budget().take_beyond(taken, cursor.at() - begin);
                 budget.map(|()| read).map_err(|full| Fault::new(begin, full.to_string()))
             });
             match read {
                 Ok((line, time)) => {
-                    self.table.end_line(line);
-                    self.gathering.keep_line(&self.table, time.unwrap_or(now));
+                    let time = time.unwrap_or(now);
+                    if let Some(line) = line {
+                        self.table.end_line(line);
+                        self.gathering.keep_line(&self.table, time);
+                    }
+                    if let Some(known) = &mut known {
+                        known.keep_line(time, cursor.at() - begin, &cursor);
+                    }
                 }
                 Err(fault) => {
                     self.table.drop_line();
                     self.gathering.drop_line();
+                    known.as_mut().into_iter().for_each(KnownLines::drop_line);
                     rejects.add(|| cursor.refuse(&fault));
                     cursor.skip_line();
                 }
             }
         }
-        let spellings = keys.map_or_else(Vec::new, |keys| {
-            self.gathering.order().map(|series| self.table.spelling(series, &keys)).collect()
+        let spellings = known.as_ref().map_or_else(Vec::new, |known| {
+            self.gathering.order().map(|series| self.table.spelling(series, known.keys())).collect()
         });
         let known = known.map(KnownLines::into_samples).unwrap_or_default();
         let (batch, runs) = self.gathering.take_batch();
@@ -264,18 +250,61 @@ impl Decoder {
         let mut line = self.table.head(cursor)?;
         loop {
             let series = self.table.field(&mut line, cursor)?;
-            match cursor.short_number() {
-                Some(number) => self.gathering.add_number(series, number),
-                None => match read_value(cursor)? {
-                    FieldValue::Number(number) => self.gathering.add_number(series, number),
-                    FieldValue::Text(text) => self.gathering.add_text(series, text),
-                },
+            self.read_field(series, cursor)?;
+            if !cursor.take(b',') {
+                break;
+            }
+        }
+        Ok((line, read_time(cursor, precision)?))
+    }
+
+    /// Like [`Self::read_line`]. Numbers of series that the store knows go to `known`. `None` instead of a line if it has no
+    /// other values.
+    fn read_known_line(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        precision: Precision,
+        known: &mut KnownLines<'_>,
+    ) -> Result<(Option<Line>, Option<Timestamp>), Fault> {
+        self.table.begin_line(cursor.at());
+        let head = cursor.head()?;
+        let spelled = known.keys().head(head.bytes);
+        let mut line = None;
+        loop {
+            let key = cursor.key()?;
+            let found = if cursor.is_before_string() {
+                known.release();
+                None
+            } else {
+                known.find(&spelled, key.bytes)
+            };
+            if let Some(series) = found {
+                known.add(series, read_number(cursor)?);
+            } else {
+                let line = match &mut line {
+                    Some(line) => line,
+                    None => line.insert(self.table.line_of(head)?),
+                };
+                let series = self.table.next_field(line, key)?;
+                self.read_field(series, cursor)?;
             }
             if !cursor.take(b',') {
                 break;
             }
         }
         Ok((line, read_time(cursor, precision)?))
+    }
+
+    #[inline]
+    fn read_field(&mut self, series: SeriesIndex, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        match cursor.short_number() {
+            Some(number) => self.gathering.add_number(series, number),
+            None => match read_value(cursor)? {
+                FieldValue::Number(number) => self.gathering.add_number(series, number),
+                FieldValue::Text(text) => self.gathering.add_text(series, text),
+            },
+        }
+        Ok(())
     }
 }
 
@@ -302,9 +331,19 @@ fn read_value<'a>(cursor: &mut Cursor<'a>) -> Result<FieldValue<'a>, Fault> {
     if cursor.take(b'"') {
         return cursor.string().map(FieldValue::Text);
     }
+    read_number_token(cursor).map(FieldValue::Number)
+}
+
+/// Reads a value that is not a string.
+#[inline]
+fn read_number(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
+    cursor.short_number().map_or_else(|| read_number_token(cursor), Ok)
+}
+
+fn read_number_token(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     let token = cursor.token();
     let value = std::str::from_utf8(token.bytes).ok().and_then(parse_value);
-    value.map(FieldValue::Number).ok_or_else(|| {
+    value.ok_or_else(|| {
         let shown = text::shown(token.bytes);
         Fault::new(token.at, format!("{shown} is not a finite number, a boolean or a quoted string"))
     })

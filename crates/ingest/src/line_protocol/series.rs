@@ -152,11 +152,16 @@ impl SeriesTable {
         &mut self.budget
     }
 
-    pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
+    /// Begins a line whose head is at this position. From now on, the line can be undone.
+    pub(super) const fn begin_line(&mut self, head_at: usize) {
         let (heads, series) = (self.heads.len(), self.series.len());
-        let (bytes, head_at) = (self.bytes, cursor.at());
-        self.line = LineBegan { heads, series, bytes, taken: 0, labels_bytes: 0, head_at };
+        self.line = LineBegan { heads, series, bytes: self.bytes, taken: 0, labels_bytes: 0, head_at };
         self.learned = 0;
+    }
+
+    /// Begins a line, and reads its head.
+    pub(super) fn head(&mut self, cursor: &mut Cursor<'_>) -> Result<Line, Fault> {
+        self.begin_line(cursor.at());
         let guess = self.heads.get(self.before as usize).map_or(0, |before| before.next);
         if let Some(head) = self.heads.get(guess as usize)
             && cursor.take_head(&head.bytes)
@@ -164,7 +169,11 @@ impl SeriesTable {
             self.before = guess;
             return Ok(Line { head: guess, next: head.first });
         }
-        let piece = cursor.head()?;
+        self.line_of(cursor.head()?)
+    }
+
+    /// The line with this head.
+    pub(super) fn line_of(&mut self, piece: Piece<'_>) -> Result<Line, Fault> {
         let index = self.head_of(piece)?;
         if let Some(before) = self.heads.get_mut(self.before as usize) {
             before.next = index;
@@ -210,7 +219,12 @@ impl SeriesTable {
             line.next += 1;
             return Ok(guess);
         }
-        let index = self.field_of(line.head, cursor.key()?)?;
+        self.next_field(line, cursor.key()?)
+    }
+
+    /// The series of a field with this key.
+    pub(super) fn next_field(&mut self, line: &mut Line, key: Piece<'_>) -> Result<SeriesIndex, Fault> {
+        let index = self.field_of(line.head, key)?;
         line.next = index + 1;
         Ok(index)
     }

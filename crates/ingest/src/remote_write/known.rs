@@ -1,76 +1,63 @@
-//! Reads series that the store finds by the encoded bytes of their labels. No labels are made for these known series.
+//! Takes the samples of series that the store finds by the encoded bytes of their labels. No labels are made for these known
+//! series.
 //!
-//! The store takes the samples of known series before all other samples of the message, as in `line_protocol/known.rs`. A
-//! series that is not plain (`read_plain`) gets labels, although the store may know it. All series after it get labels too.
-//! Otherwise a later sample of the same series could be stored before an earlier one.
+//! A series that is not plain (`read_plain`) gets labels, although the store may know it. All series after it get labels too,
+//! because the store takes the samples of known series before all other samples of the message (`crate::known`).
 
-use tacho_model::{
-    FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, Sample, Spelling, SpellingKeys, Value, varint,
-};
+use tacho_model::{FindSeries, KnownSamples, Sample, Spelling, Value, varint};
 
 use super::{Content, HISTOGRAM, LABEL, NS_PER_MS, SAMPLE, next_field, read_sample};
 use crate::budget::{Budget, Full};
+use crate::known::{Known, SAMPLE_BYTES};
 use crate::reader::Reader;
 
-/// Memory of one sample, bytes. The growing lists exist twice while they are moved.
-const SAMPLE_BYTES: usize = 3 * KnownSamples::BYTES;
 /// The first byte of an encoded label: field 1, bytes.
 const LABEL_KEY: u8 = 1 << 3 | 2;
 
 /// Samples of known series of one message, and the spellings of its other series.
 #[derive(Default)]
-pub(super) struct Known<'f> {
+pub(super) struct KnownMessages<'f> {
     /// `None` if the store is not asked for series.
-    keys: Option<SpellingKeys>,
-    /// `None` if the store is not asked, or no longer asked, for series. Then every further series gets labels.
-    finder: Option<&'f mut dyn FindSeries>,
-    pub samples: KnownSamples,
+    known: Option<Known<'f>>,
     /// The spelling of each series of the batch.
-    pub spellings: Vec<Spelling>,
+    spellings: Vec<Spelling>,
     /// The samples of the current series.
     plain: Vec<Sample>,
 }
 
-impl<'f> Known<'f> {
+impl<'f> KnownMessages<'f> {
     pub(super) fn new(finder: &'f mut dyn FindSeries) -> Self {
-        Self { keys: Some(finder.keys().clone()), finder: Some(finder), ..Self::default() }
+        Self { known: Some(Known::new(finder)), ..Self::default() }
     }
 
     /// Takes the samples of an encoded series and returns `None`, if the series is known. Otherwise returns its spelling, or
     /// [`Spelling::NONE`] if the series is not plain or the store is not asked.
     pub(super) fn take(&mut self, message: &[u8], budget: &mut Budget) -> Result<Option<Spelling>, Full> {
-        let Some(keys) = &self.keys else { return Ok(Some(Spelling::NONE)) };
+        let Some(known) = &mut self.known else { return Ok(Some(Spelling::NONE)) };
+        known.read(message.len());
         self.plain.clear();
         let labels =
             split(message).and_then(|(labels, rest)| read_plain(rest, &mut self.plain).map(|()| labels));
         let Some(labels) = labels else {
-            self.end();
+            known.end();
             return Ok(Some(Spelling::NONE));
         };
-        let spelling = keys.labels(labels);
-        let found = self.finder.as_mut().and_then(|finder| finder.find(spelling));
-        let Some(series) = found else { return Ok(Some(spelling)) };
-        if self.samples.labels_bytes() + usize::from(series.labels_bytes) > KNOWN_LABELS_BYTES_MAX {
-            self.end();
-            return Ok(Some(spelling));
-        }
+        let spelling = known.keys().labels(labels);
+        let Some(series) = known.find(spelling, 0) else { return Ok(Some(spelling)) };
         budget.take_beyond(SAMPLE_BYTES * self.plain.len(), message.len())?;
-        self.plain.iter().for_each(|sample| self.samples.push(series, *sample));
+        self.plain.iter().for_each(|sample| known.push(series, *sample));
         Ok(None)
-    }
-
-    /// After this call, the store is not asked for further series of the message.
-    fn end(&mut self) {
-        if let Some(finder) = self.finder.take() {
-            finder.release();
-        }
     }
 
     /// Notes the spelling of a series that was added to the batch.
     pub(super) fn add(&mut self, spelling: Spelling) {
-        if self.keys.is_some() {
+        if self.known.is_some() {
             self.spellings.push(spelling);
         }
+    }
+
+    pub(super) fn into_parts(self) -> (KnownSamples, Vec<Spelling>) {
+        (self.known.map(Known::into_samples).unwrap_or_default(), self.spellings)
     }
 }
 

@@ -51,11 +51,10 @@ impl Writer {
         self.append_known(batch, KnownSamples::default(), origin).await
     }
 
-    /// The texts by which senders name series. `None` if the labels of each series must be checked for the token, and always
-    /// while [`BY_TEXT`] is `false`.
+    /// The texts by which senders name series. `None` if the labels of each series must be checked for the token.
     pub fn spellings(&self) -> Option<Spellings> {
         let checks = self.access.of.as_ref().is_some_and(|(token, _)| checks_series(token));
-        (BY_TEXT && !checks).then(|| self.store.spellings())
+        (!checks).then(|| self.store.spellings())
     }
 
     pub fn learn(&self, learned: &[Learned]) {
@@ -66,6 +65,9 @@ impl Writer {
     ///
     /// # Errors
     /// The error of the store.
+    ///
+    /// # Panics
+    /// When there are known series although [`Self::spellings`] is `None`. They would evade the checks of the token.
     pub async fn append_known(
         &self,
         batch: impl Into<Arc<Batch>>,
@@ -81,12 +83,8 @@ impl Writer {
             self.access.refused(Reason::Rate).add(1);
             return Ok(Written::Wait(seconds));
         }
+        assert!(known.is_empty() || !checks_series(token), "the check of series needs labels");
         let now = self.access.clock.now();
-        let (batch, known) = match checks_series(token) {
-            // The check needs labels.
-            true => (self.store.with_labels(batch, &known)?, KnownSamples::default()),
-            false => (batch, known),
-        };
         let sorter = Sorter { token, usage, access: &self.access, now };
         let (batch, sorted) = sorter.sort(batch);
         let records: usize = batch.counts().iter().sum::<usize>() + known.samples().len();
@@ -97,9 +95,6 @@ impl Writer {
         Ok(Written::Appended(sorted.with(appended)))
     }
 }
-
-/// Whether bodies over HTTP may have samples without labels. `docs/adr/0018-many-series.md` lists what is missing for this.
-const BY_TEXT: bool = false;
 
 /// Whether a token limits the series, by a selector or by a number.
 const fn checks_series(token: &Token) -> bool {
@@ -224,7 +219,13 @@ mod tests {
         sorted.add(Kind::Sample, 0, (&labels("a"), 5), "first".into());
         let named = vec![RefusedSeries { kind: Kind::Sample, position: 1, reason: "store".into() }];
         let of_series = vec![(Kind::Sample, labels("b"), 2)];
-        let appended = Appended::Partly(Refused { series: 1, records: [2, 0, 0], of_series, named });
+        let appended = Appended::Partly(Refused {
+            series: 1,
+            records: [2, 0, 0],
+            of_series,
+            named,
+            ..Refused::default()
+        });
         let appended = sorted.with(appended);
         let Appended::Partly(refused) = appended else { panic!("{appended:?}") };
         let positions: Vec<usize> = refused.named.iter().map(|series| series.position).collect();

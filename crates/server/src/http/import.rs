@@ -85,7 +85,7 @@ async fn import(
             // The records of a repeated frame were counted when they were stored.
             Written::Appended(Appended::Repeated) => repeated += 1,
             Written::Appended(Appended::Partly(refused_part)) => {
-                received.without(&refused_part).add_to(&app.metrics);
+                received.without(&refused_part, &app.services).add_to(&app.metrics);
                 refuse(rejected + refused_part.records.iter().sum::<usize>() as u64);
                 let reasons = refused_part.named.into_iter().map(|series| series.reason);
                 refused.extend(reasons.take(REASONS_MAX.saturating_sub(refused.len())));

@@ -81,4 +81,6 @@ pub fn router(app: Arc<App>) -> Router {
 }
 
 #[cfg(test)]
+mod known_tests;
+#[cfg(test)]
 mod tests;

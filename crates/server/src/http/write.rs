@@ -15,6 +15,7 @@ use tacho_ingest::line_protocol::{self, Precision};
 use tacho_ingest::{Rejects, remote_write};
 use tacho_model::{Batch, KnownSamples, Spelling};
 use tacho_store::{Appended, Learned, Refused};
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::app::App;
@@ -22,7 +23,8 @@ use super::body::{self, Packed};
 use super::error::ApiError;
 use super::params::Params;
 use super::route::{Need, Route};
-use crate::access::{Access, Written};
+use super::turn::away;
+use crate::access::{Access, Writer, Written};
 use crate::decoding::{Decoding, Hold, batch_bytes};
 use crate::received::{Received, Services};
 
@@ -54,6 +56,7 @@ async fn remote_write(
     let packed = Packed::new(&headers, body, bytes_max)?;
     let message_bytes = move |body: &[u8]| Ok(remote_write::message_bytes(body, bytes_max)?);
     let spellings = app.writer(&access).spellings();
+    let samples_known = app.metrics.decoders.samples_known.with(["remote-write"]);
     let decode = move |bytes: &[u8]| {
         let decoded = match &spellings {
             Some(spellings) => remote_write::decode_known(bytes, bytes_max, &mut spellings.finder())?,
@@ -62,6 +65,7 @@ async fn remote_write(
         // Senders order series differently, so each series is counted as a run of its own.
         let runs = vec![1; decoded.batch.samples.len()];
         let remote_write::Decoded { batch, known, spellings, rejects } = decoded;
+        samples_known.add(known.samples().len() as u64);
         Ok(Records { batch, known, spellings, runs, rejects })
     };
     keep((&app, &access), "remote-write", decoded(&app, "remote-write", packed, message_bytes, decode).await?)
@@ -85,7 +89,8 @@ async fn lines(
     let packed = Packed::new(&headers, body, app.config.body_bytes_max)?;
     let now = app.clock.now();
     let decoders = app.decoders.clone();
-    let resets = app.metrics.decoder_resets.with([]);
+    let resets = app.metrics.decoders.resets.with([]);
+    let samples_known = app.metrics.decoders.samples_known.with(["line"]);
     let spellings = app.writer(&access).spellings();
     let decode = move |bytes: &[u8]| {
         let decoded = decoders.with(|decoder| {
@@ -98,6 +103,7 @@ async fn lines(
             decoded
         });
         let line_protocol::Decoded { batch, known, spellings, runs, rejects } = decoded;
+        samples_known.add(known.samples().len() as u64);
         Ok(Records { batch, known, spellings, runs, rejects })
     };
     let message_bytes = |body: &[u8]| Ok(body.len());
@@ -176,12 +182,13 @@ async fn keep<R: Display>(
     protocol: &'static str,
     decoded: Decoded<R>,
 ) -> Answer {
-    let Decoded { batch, known, learned, rejects, bytes, received, turn: _turn } = decoded;
+    let Decoded { batch, known, learned, rejects, bytes, received, turn } = decoded;
     let metrics = &app.metrics;
     metrics.received_bytes.with([protocol]).add(bytes as u64);
     metrics.records_refused.with([protocol]).add(rejects.count);
     let writer = app.writer(access);
-    let refused = match writer.append_known(batch, known, None).await {
+    let (appended, turn) = append(&writer, batch, known, turn).await?;
+    let refused = match appended {
         Ok(Written::Wait(seconds)) => {
             metrics.sender_waits.with([protocol]).add(1);
             return Err(over_rate(seconds));
@@ -196,18 +203,37 @@ async fn keep<R: Display>(
         }
     };
     metrics.records_refused.with([protocol]).add(refused.records.iter().sum::<usize>() as u64);
-    received.without(&refused).add_to(metrics);
+    received.without(&refused, &app.services).add_to(metrics);
     if !learned.is_empty() {
-        // A body may have a million new series, and learning them takes long.
-        let work = move || writer.learn(&learned);
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|e| ApiError::internal(format!("learning ended: {e}")))?;
+        // A body may have a million new series. The turn is held until they are learned, even if the client disconnects.
+        let work = move || {
+            writer.learn(&learned);
+            drop(turn);
+        };
+        away(work).await?;
     }
     if rejects.is_empty() && refused.series == 0 {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(refusal_error(&rejects, &refused))
+}
+
+/// The checks of a batch with more series than this take some milliseconds. They run on a blocking thread, so that they do not
+/// delay other requests.
+const SERIES_SMALL_MAX: usize = 4_096;
+
+/// Appends a batch. The turn is held until the batch is stored, even if the client disconnects, and is then returned.
+async fn append(
+    writer: &Writer,
+    batch: Batch,
+    known: KnownSamples,
+    turn: Turn,
+) -> Result<(tacho_store::Result<Written>, Turn), ApiError> {
+    if batch.samples.len() + batch.entries.len() + known.runs() <= SERIES_SMALL_MAX {
+        return Ok((writer.append_known(batch, known, None).await, turn));
+    }
+    let (writer, runtime) = (writer.clone(), Handle::current());
+    away(move || (runtime.block_on(writer.append_known(batch, known, None)), turn)).await
 }
 
 pub(super) fn over_rate(seconds: u64) -> ApiError {

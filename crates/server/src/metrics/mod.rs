@@ -6,6 +6,7 @@ mod access;
 mod answers;
 mod cache;
 mod control;
+mod decoders;
 #[cfg(test)]
 mod lint;
 mod process;
@@ -28,7 +29,7 @@ pub struct Metrics {
     /// Bytes of the frames of agents after HELLO, and of HTTP bodies with records. Bodies in gzip are counted decompressed,
     /// others as received.
     pub received_bytes: Family<Counter, 1>,
-    pub decoder_resets: Family<Counter, 0>,
+    pub decoders: decoders::DecoderFigures,
     /// Number of temporary refusals (Retry-After or WAIT), for example because the memory for records or the disk was full.
     pub sender_waits: Family<Counter, 1>,
     /// `listener` is http or native.
@@ -71,11 +72,7 @@ impl Default for Metrics {
                 ["protocol"],
                 "Bytes of frames and bodies with records; bodies in gzip are counted decompressed.",
             ),
-            decoder_resets: Family::new(
-                "tacho_line_decoder_resets_total",
-                [],
-                "Number of times that a line protocol decoder cleared its full cache of series keys.",
-            ),
+            decoders: decoders::DecoderFigures::default(),
             sender_waits: Family::new(
                 "tacho_sender_waits_total",
                 ["protocol"],
@@ -125,12 +122,11 @@ impl Metrics {
     /// All families, in the order of `/metrics`. Updates the figures of the operating system first.
     pub fn families(&self) -> Vec<&dyn Collect> {
         self.process.read();
-        let own: [&dyn Collect; 12] = [
+        let own: [&dyn Collect; 11] = [
             &self.records_received,
             &self.records_dropped,
             &self.records_refused,
             &self.received_bytes,
-            &self.decoder_resets,
             &self.sender_waits,
             &self.connections,
             &self.connections_refused,
@@ -140,6 +136,7 @@ impl Metrics {
             &self.queries_cancelled,
         ];
         own.into_iter()
+            .chain(self.decoders.families())
             .chain(self.answers.families())
             .chain(self.cache.families())
             .chain(self.tls.families())

@@ -97,7 +97,7 @@ impl<D: Define> Decoder<D> {
                 _ => return Err(cursor.malformed("tag of a block")),
             }
         }
-        Ok(Arrival::replayed(records.batch, records.known, origin))
+        Ok(Arrival::with_known(records.batch, records.known, origin))
     }
 
     fn define(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Malformed> {

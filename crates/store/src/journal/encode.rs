@@ -213,7 +213,7 @@ impl Encoder {
     fn put_blocks(&mut self, arrival: &Arrival, index: &Index) {
         self.blocks.clear();
         for (known, samples) in arrival.known().iter() {
-            let number = self.series.number(index.id(known), || index.labels_of(known));
+            let number = self.series.number(index.id(known.number), || index.labels_of(known.number));
             self.put_samples(number, samples);
         }
         for (id, series) in arrival.samples() {

@@ -41,7 +41,7 @@ impl Store {
     pub async fn append_known(
         &self,
         batch: impl Into<Arc<Batch>>,
-        known: KnownSamples,
+        mut known: KnownSamples,
         origin: Option<Origin>,
     ) -> Result<Appended> {
         let batch = batch.into();
@@ -55,8 +55,10 @@ impl Store {
         if let Some(answered) = origin.and_then(|origin| self.intake.repeated(origin)) {
             return answered;
         }
+        // Decoders have grouped them.
+        known.group();
         let ticket = self.intake.hold(&known)?;
-        let Admitted { batch, known, refused, chunks } = self.intake.admit(batch, Arc::new(known))?;
+        let Admitted { batch, known, refused, chunks } = self.intake.admit(batch, known);
         if refused.series == 0 {
             return self.keep((batch, known), origin, (chunks, ticket)).await;
         }
@@ -71,17 +73,10 @@ impl Store {
         self.intake.index.read().spellings().clone()
     }
 
-    /// Notes the texts by which a sender named series of samples that were stored.
+    /// Notes the texts by which a sender named series of samples that were stored. Ends early when the store is closed.
     pub fn learn(&self, learned: &[Learned]) {
-        index::learn(&self.intake.index, learned, self.intake.options.index_bytes_max);
-    }
-
-    /// A batch that has the samples of known series with their labels.
-    ///
-    /// # Errors
-    /// Like [`Store::append_known`].
-    pub fn with_labels(&self, batch: Arc<Batch>, known: &KnownSamples) -> Result<Arc<Batch>> {
-        self.intake.with_labels(batch, known)
+        let goes_on = || !self.closed.load(Ordering::Relaxed);
+        index::learn(&self.intake.index, learned, self.intake.options.index_bytes_max, goes_on);
     }
 }
 

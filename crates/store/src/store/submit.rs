@@ -30,21 +30,22 @@ impl Store {
         &self,
         (batch, known): (Arc<Batch>, Arc<KnownSamples>),
         origin: Option<Origin>,
-        (chunks, ticket): (Reservation, Ticket),
+        (chunks, ticket): (Reservation, Option<Arc<Ticket>>),
     ) -> Result<Appended> {
         // Checked before the first part is stored.
         let arrival = Arrival::check(batch, known, origin)?;
         let (cost, max) = (Cost::of(&arrival), Cost::max(self.intake.batch_bytes_max()));
         if origin.is_some() || cost.is_within(max) {
             let memory = self.intake.reserve(cost.memory)?;
-            return self.keep_whole(arrival, memory, (chunks, Some(ticket))).await;
+            return self.keep_whole(arrival, memory, (chunks, ticket)).await;
         }
         let (batch, known) = arrival.into_parts();
-        let batch = Arc::unwrap_or_clone(self.intake.with_labels(batch, &known)?);
         let until = Instant::now() + PATIENCE;
-        for (stored, part) in Parts::new(batch, max).enumerate() {
-            let part = Arrival::new(Arc::new(part), None);
-            let (bytes, held) = (Cost::of(&part).memory, (self.intake.chunks.hold(0), None));
+        for (stored, part) in Parts::new(Arc::unwrap_or_clone(batch), known, max).enumerate() {
+            let part = Arrival::with_known(part.batch, part.known, None);
+            // The caller may stop waiting while the journal has a part, so each part keeps the known series in the index.
+            let held = (self.intake.chunks.hold(0), ticket.clone());
+            let bytes = Cost::of(&part).memory;
             if stored == 0 {
                 let memory = self.intake.reserve(bytes)?;
                 self.keep_whole(part, memory, held).await?;
@@ -75,7 +76,7 @@ impl Store {
         &self,
         arrival: Arrival,
         reservation: Reservation,
-        (chunks, ticket): (Reservation, Option<Ticket>),
+        (chunks, ticket): (Reservation, Option<Arc<Ticket>>),
     ) -> Result<Appended> {
         // Held until the answer arrives, so that the batch is freed by this thread and not by the journal's thread.
         let held = arrival.clone();

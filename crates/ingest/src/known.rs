@@ -1,0 +1,171 @@
+//! Which samples of one body belong to series that the store knows by the text of their sender? Such samples need no labels
+//! ([ADR 0018](../../../docs/adr/0018-many-series.md)).
+//!
+//! Of two samples of a series with one time, the later one in the body must win, and the store takes the samples of known
+//! series before all others. Both hold because a series that needed labels once is not found later in the body
+//! ([`FindSeries`]), and because after a known series that needs labels anyway, no more series are known ([`Known::end`]).
+
+use tacho_model::{
+    FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, KnownSeries, Sample, Spelling, SpellingKeys,
+};
+
+/// Memory of one sample while a body is decoded, bytes.
+pub const SAMPLE_BYTES: usize = KnownSamples::PEAK_BYTES;
+/// A decoder releases the locks of the finder after it has read this many bytes of the body. The number of lookups is limited by
+/// the finder itself.
+const BYTES_AT_ONCE: usize = 16 << 10;
+
+pub struct Known<'f> {
+    keys: SpellingKeys,
+    /// `None` when no more series of the body are known.
+    finder: Option<&'f mut dyn FindSeries>,
+    samples: KnownSamples,
+    /// Number of runs after the samples were last grouped.
+    runs_grouped: usize,
+    /// Bytes of the body that were read since the locks were released.
+    read: usize,
+}
+
+impl<'f> Known<'f> {
+    pub fn new(finder: &'f mut dyn FindSeries) -> Self {
+        let keys = finder.keys().clone();
+        Self { keys, finder: Some(finder), samples: KnownSamples::default(), runs_grouped: 0, read: 0 }
+    }
+
+    pub const fn keys(&self) -> &SpellingKeys {
+        &self.keys
+    }
+
+    pub const fn has_ended(&self) -> bool {
+        self.finder.is_none()
+    }
+
+    /// A known series, if its labels are within the limit. `pending` are bytes of labels of found series that are not added yet.
+    #[inline]
+    pub fn find(&mut self, spelling: Spelling, pending: usize) -> Option<KnownSeries> {
+        let series = self.finder.as_mut()?.find(spelling)?;
+        if !self.has_room(pending + usize::from(series.labels_bytes)) {
+            self.end();
+            return None;
+        }
+        Some(series)
+    }
+
+    /// Whether the limit permits labels of this size. A series that is not grouped may have been counted several times. Each
+    /// grouping takes time, so there is another one only after the number of runs has doubled.
+    fn has_room(&mut self, labels_bytes: usize) -> bool {
+        let fits = |samples: &KnownSamples| samples.labels_bytes() + labels_bytes <= KNOWN_LABELS_BYTES_MAX;
+        if fits(&self.samples) {
+            return true;
+        }
+        if self.samples.runs() < 2 * self.runs_grouped {
+            return false;
+        }
+        self.release();
+        self.samples.group();
+        self.runs_grouped = self.samples.runs();
+        fits(&self.samples)
+    }
+
+    #[inline]
+    pub fn push(&mut self, series: KnownSeries, sample: Sample) {
+        self.samples.push(series, sample);
+    }
+
+    /// Notes that the decoder has read or is about to read so many bytes of the body.
+    #[inline]
+    pub fn read(&mut self, bytes: usize) {
+        self.read += bytes;
+        if self.read > BYTES_AT_ONCE {
+            self.release();
+        }
+    }
+
+    /// Releases the locks of the finder, before work that takes more than some microseconds.
+    pub fn release(&mut self) {
+        self.read = 0;
+        if let Some(finder) = &mut self.finder {
+            finder.release();
+        }
+    }
+
+    /// From now on, no series are known.
+    pub fn end(&mut self) {
+        self.release();
+        self.finder = None;
+    }
+
+    pub fn into_samples(mut self) -> KnownSamples {
+        self.end();
+        self.samples.group();
+        self.samples
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::listed::List;
+    use tacho_model::Value;
+
+    const SAMPLE: Sample = Sample { at: 0, value: Value::U64(0) };
+    const LABELS_BYTES: u16 = u16::MAX;
+    /// Number of series whose labels reach the limit.
+    const SERIES: u32 = KNOWN_LABELS_BYTES_MAX.div_ceil(LABELS_BYTES as usize) as u32;
+
+    /// Finds one series, with labels of 9 bytes, after samples of others that are in this order.
+    fn finds(order: impl Iterator<Item = u32>) -> bool {
+        let mut list = List::new(|keys| vec![keys.labels(b"m")]);
+        let spelling = list.known[0];
+        let mut known = Known::new(&mut list);
+        order.for_each(|number| known.push(series(number), SAMPLE));
+        known.find(spelling, 0).is_some()
+    }
+
+    const fn series(number: u32) -> KnownSeries {
+        KnownSeries { number, note: 0, labels_bytes: LABELS_BYTES }
+    }
+
+    #[test]
+    fn the_labels_of_each_series_count_once_in_every_order() {
+        assert!(finds(0..SERIES - 1));
+        assert!(!finds(0..SERIES + 1));
+        let by_time = |series: u32| (0..4).flat_map(move |_| 0..series);
+        assert!(finds(by_time(SERIES - 1)));
+        assert!(!finds(by_time(SERIES + 1)));
+    }
+
+    #[test]
+    fn groupings_are_as_rare_as_doublings() {
+        let mut list = List::new(|keys| vec![keys.labels(b"m")]);
+        let spelling = list.known[0];
+        let mut known = Known::new(&mut list);
+        (0..2).flat_map(|_| 0..SERIES - 1).for_each(|number| known.push(series(number), SAMPLE));
+        assert!(known.find(spelling, 0).is_some());
+        // The limit is reached again before the number of runs has doubled.
+        (0..3).for_each(|number| known.push(series(number), SAMPLE));
+        assert!(known.find(spelling, 0).is_none());
+        // No more series are known.
+        known.samples = KnownSamples::default();
+        assert!(known.find(spelling, 0).is_none());
+    }
+
+    #[test]
+    fn pending_labels_count() {
+        let mut list = List::new(|keys| vec![keys.labels(b"m")]);
+        let spelling = list.known[0];
+        for (pending, expect) in [(KNOWN_LABELS_BYTES_MAX - 9, true), (KNOWN_LABELS_BYTES_MAX - 8, false)] {
+            assert_eq!(Known::new(&mut list).find(spelling, pending).is_some(), expect, "{pending}");
+        }
+    }
+
+    #[test]
+    fn locks_are_released_after_some_bytes() {
+        let mut list = List::new(|_| Vec::new());
+        let mut known = Known::new(&mut list);
+        (0..8).for_each(|_| known.read(BYTES_AT_ONCE / 4));
+        known.read(1);
+        known.end();
+        assert_eq!(list.released, 2);
+    }
+}
