@@ -62,7 +62,7 @@ def row(name: str, runs: list[dict[str, object]]) -> list[str]:
 
 
 def commands(tacho: str, data: Path, place: Path) -> list[tuple[str, list[str]]]:
-    """In this order, because a restore needs a backup."""
+    """Name and command of each measurement, in order. `tacho restore` needs the repository of `tacho backup create`."""
     repository, restored = str(place / "repository"), str(place / "restored")
     create = [tacho, "backup", "create", str(data), repository]
     return [
@@ -112,7 +112,8 @@ def high_water(process: int) -> float:
 
 
 def high_water_of(status: str) -> float:
-    """In MB, from KiB. 0 if the process has ended and waits for its parent."""
+    """The peak in MB. `status`: the text of `/proc/<pid>/status`, with the peak in KiB. The result is 0 if the process has
+    ended and waits for its parent."""
     return next((int(line.split()[1]) * 1024 / 1e6 for line in status.splitlines() if line.startswith("VmHWM:")), 0.0)
 
 

@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m bench.codecs", description="Measures what each codec saves.")
     parser.add_argument("--p4", type=Path, default=None, help="a folder with Chronix's published P4 files (*.csv.gz)")
     parser.add_argument("--log", type=Path, nargs="+", default=[], help="logs of this machine, such as /var/log/dpkg.log")
-    parser.add_argument("--scale", type=float, default=1.0, help="factor for the hosts and the length of generated sets")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor for the hosts, days and values of the generated sets")
     parser.add_argument("--without", default="", help="codecs to exclude, such as 'number xor,text zstd'")
     parser.add_argument("--cache", type=Path, default=Path("bench/.cache"), help="directory for packages and data")
     chosen = parser.parse_args(arguments)

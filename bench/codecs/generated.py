@@ -1,4 +1,4 @@
-"""Series with shapes that the other sets lack, generated from a seed."""
+"""Series with shapes that the other sets of `sets.py` lack, generated from a seed."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -52,8 +52,7 @@ def floats(count: int) -> Iterator[Group]:
 
 
 def zabbix(count: int) -> Iterator[Group]:
-    """Items of hosts. The values of an item are 30 or 60 seconds apart, plus a random time below one second, in
-    ns."""
+    """Items of hosts, every 30 or 60 seconds. Each time is late by a random number of ns, less than one second."""
     random = Random(3)
     kinds: list[Callable[[], array]] = [
         lambda: _walk(random, count, 40_000_000_000, 3e8, 4_096),
@@ -73,7 +72,8 @@ def zabbix(count: int) -> Iterator[Group]:
 
 
 def traffic(count: int) -> Iterator[Group]:
-    """HTTP status of events. The times are random (in ns, us, ms), in bursts, at a rate with drift, or regular with gaps."""
+    """HTTP status of events, in six series. The times of three series are random, in ns, us and ms. Those of the others come
+    in bursts, every 100.003 ms with noise, and every 15 s with gaps."""
     random = Random(4)
     gaps: list[Callable[[], int]] = [
         lambda: 1 + floor(random.expovariate(1 / 5e7)),
@@ -94,7 +94,7 @@ def _regular(seconds: int, columns: list[array]) -> Group:
 
 
 def _counter(random: Random, count: int, kind: str, step: Callable[[], float]) -> array:
-    """A sum starts again at zero about every 20,000 values."""
+    """A sum that restarts at zero about every 20,000 values."""
     total, values = 0, array(kind)
     for _ in range(count):
         total = 0 if random.random() < 1 / 20_000 else total + step()

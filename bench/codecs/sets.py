@@ -14,13 +14,13 @@ from .files import Group
 from .packages import PACKAGES, package
 
 COUNT = 30_000
-"""Number of values of a series of `generated.py`; a third for zabbix."""
+"""Number of values of a series of `generated.py` at scale 1. A series of `zabbix` has a third of them."""
 SEED = 123
 SAMPLE_SECONDS = 60
 
 
 def sets(cache: Path, p4_folder: Path | None, logs: list[Path], scale: float) -> dict[str, Callable[[], Iterable[Group | str]]]:
-    """Functions that create the parts of a set, by its name."""
+    """By name of a set: the function that creates its groups of series, or its texts for log files."""
     count = max(100, int(COUNT * scale))
     hosts, days = max(1, round(20 * scale)), max(1, round(50 * scale))
     found: dict[str, Callable[[], Iterable[Group | str]]] = {

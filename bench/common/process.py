@@ -14,8 +14,8 @@ from pathlib import Path
 
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 CPU_CLOCK = 2
-"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). /proc counts only in ticks
-of 10 ms."""
+"""Number of the CPU-time clock in the clock id of a process (see clock_getcpuclockid(3)). This clock counts ns, while /proc
+counts ticks of 10 ms."""
 STOP_SECONDS = 60
 
 
@@ -53,7 +53,7 @@ class Server:
             )
 
     def stop(self) -> None:
-        """Kills a process that still runs after `STOP_SECONDS`."""
+        """Sends SIGTERM to each process, and kills a process that still runs `STOP_SECONDS` later."""
         before = _awaited_cpu_seconds()
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
@@ -89,7 +89,7 @@ class Server:
         return Memory(*(sum(entry.get(name, 0) for entry in status) for name in ("VmRSS", "VmHWM", "RssAnon")))
 
     def reset_peak(self) -> None:
-        """Then `memory` returns the peak since this call. See proc(5), clear_refs."""
+        """After this call, `memory` returns the peak since the call. See proc(5), clear_refs."""
         for pid in self._pids():
             Path(f"/proc/{pid}/clear_refs").write_text("5")
 
@@ -133,7 +133,7 @@ def disk_bytes(*directories: Path, reserves: frozenset[str] = frozenset()) -> in
             for name in set(names) - reserves:
                 try:
                     stat = os.lstat(os.path.join(folder, name))
-                except FileNotFoundError:  # removed by a merge
+                except FileNotFoundError:  # the server has removed it in a merge
                     continue
                 total += min(stat.st_size, stat.st_blocks * 512) if stat.st_blocks else stat.st_size
     return total

@@ -13,8 +13,8 @@ STEADY_SHARE = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and its confidence interval. In an unknown interval, `high` is inf, and `low` is -inf, or 0 for a known
-    ratio."""
+    """A value and its confidence interval. If the interval is unknown, `high` is inf. `low` is then 0 for a known ratio, and
+    -inf for all other values."""
 
     value: float
     low: float

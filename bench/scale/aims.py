@@ -19,7 +19,7 @@ MANY_MEMORY_MB_MAX = 4_096.0
 
 
 def cpu_us(cost: dict, series: int) -> list[float]:
-    """Processor time per sample in us, by round, with the following work in the background."""
+    """Processor time per sample in us, by round, including work in the background until the next round."""
     at = [each["cpu_seconds_at_start"] for each in cost["rounds"]] + [cost["cpu_seconds_after"]]
     return [(after - before) / series * 1e6 for before, after in zip(at, at[1:])]
 

@@ -37,7 +37,7 @@ Curve = dict
 
 
 def exponent(points: list[tuple[float, float]]) -> float:
-    """The slope of the costs over the sizes, both as logarithms, without costs below one tick of the clock (0)."""
+    """The slope of the costs over the sizes, both as logarithms. Ignores costs of 0, which are below one tick of the clock."""
     points = [(size, cost) for size, cost in points if cost > 0]
     if len(points) < 2:
         return float("nan")
@@ -60,12 +60,12 @@ def cpu_ms(system: Tacho, requests: list) -> float:
 
 
 def of_hosts(system: Tacho, hosts: int) -> float:
-    """The heavy question about some of the hosts."""
+    """Processor ms of the heavy question about the first `hosts` hosts."""
     return cpu_ms(system, [heavy_request(system, hosts=hosts)] * REPEATS)
 
 
 def of_hours(system: Tacho, hours: int) -> float:
-    """The heavy question about the first hours."""
+    """Processor ms of the heavy question about the first `hours` hours."""
     return cpu_ms(system, [heavy_request(system, hours=hours)] * REPEATS)
 
 
@@ -92,7 +92,7 @@ def at_once(system: Tacho, clients: int) -> tuple[float, float]:
 
 
 def write_cost(cache: Path, folder: Path, hosts: int) -> tuple[float, float, float]:
-    """Processor seconds, resident MB and MB on disk of the data of some hosts."""
+    """Writes the data of `hosts` hosts. Returns processor seconds, resident MB and MB on disk."""
     system = Tacho(cache, folder, devops(hosts, HOURS, SEED))
     try:
         cost = load(system)

@@ -94,7 +94,8 @@ class Watch:
 
 
 def write_round(system: System, protocol: Lines | Remote, lists: list[list[bytes]], time_ms: int) -> RoundCost:
-    """Sends the lists on up to `CONNECTIONS` connections, the requests of a list in order. Raises a failure."""
+    """Sends the lists on up to `CONNECTIONS` connections, the requests of a list in order. Raises the error of a failed
+    request."""
     cost = RoundCost(0.0, system.cpu_seconds(), 0, 0.0, 0.0)
     lock = threading.Lock()
 

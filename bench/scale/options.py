@@ -56,7 +56,9 @@ def parse(arguments: list[str]) -> Options:
         "queries (repeated questions, all cores), calls",
     )
     parser.add_argument("--series", type=positive(int), default=None, help=f"active series; default {SERIES:,}")
-    parser.add_argument("--rounds", type=positive(int), default=None, help=f"samples of each series; default {ROUNDS}")
+    parser.add_argument(
+        "--rounds", type=positive(int), default=None, help=f"samples of each series; default {ROUNDS}, with --full {ROUNDS_FULL}"
+    )
     parser.add_argument("--calls", type=positive(int), default=None, help=f"calls; default {CALLS:,}, with --full {CALLS_FULL:,}")
     parser.add_argument("--churn", type=_share, default=CHURN, help="share of the pods replaced in each round of churn")
     parser.add_argument("--seed", type=int, default=123)
@@ -79,5 +81,5 @@ def parse(arguments: list[str]) -> Options:
 def _share(text: str) -> float:
     value = float(text)
     if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 1")
+        raise argparse.ArgumentTypeError(f"expected a share above 0 and at most 1, got {text}")
     return value

@@ -1,8 +1,8 @@
 """Compares this build with an earlier build in the same run, pair by pair.
 
-A load is paired with the load of the earlier build in the same turn. A query is paired with the same query to the
-earlier build; the processor time of queries is paired by turn, because it is measured for a whole turn. Other activity of
-the machine affects both values of a pair.
+The nth load of this build is paired with the nth load of the earlier build, and a query with the same query to the earlier
+build. The processor time of queries is measured for a whole turn of up to ten queries, so it is paired by turn. Other activity
+of the machine affects both values of a pair.
 """
 
 from collections.abc import Iterator

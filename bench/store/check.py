@@ -6,11 +6,11 @@
 | mean | 1e-9 relative |
 | values of a range | times none; values 1e-12 relative |
 | slope | the larger of two: 1e-6 relative; 1e-9 of (largest - smallest value) / (length of the range in seconds) |
-| quartiles | 1e-9 relative; for systems with ranks: between one rank below the two nearest and one above them, each bound 0.5 % wider |
+| quartiles | 1e-9 relative; for systems that return ranks: see `_is_near_rank` |
 | largest value | 1e-12 relative |
 
-Values need not be equal bit by bit, because VictoriaMetrics keeps about 12 digits. `value_error_max` is the largest
-error.
+Values need not be equal bit by bit, because VictoriaMetrics keeps about 12 digits. `value_error_max` returns
+the largest relative error of a correct result.
 """
 
 from collections.abc import Sequence
@@ -100,6 +100,8 @@ def _quartiles_fault(
 
 
 def _is_near_rank(ordered: Sequence[float], value: float, fraction: float) -> bool:
+    """The quartile is between two neighbouring ranks. The lower bound is the value one rank below these two, less 0.5 %. The
+    upper bound is the value one rank above them, plus 0.5 %."""
     place = (len(ordered) - 1) * fraction
     low, high = ordered[max(0, int(place) - 1)], ordered[min(len(ordered) - 1, int(place) + 2)]
     return low - abs(low) * RANK_TOLERANCE <= value <= high + abs(high) * RANK_TOLERANCE

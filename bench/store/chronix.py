@@ -1,12 +1,16 @@
 """Size with the published method of Chronix: date-delta compaction, protobuf and gzip in chunks of 128 KiB. This
 module is only the codec, without a server.
 
-``` Points { repeated Point p = 1; uint32 ddc = 2 } Point { uint64 tlong = 1; uint32 tint = 2; uint64 tlongBP = 3;
-uint32 tintBP = 4; double v = 5; uint32 vIndex = 6 } ``` A point contains the difference of its time from the previous
-time, unless it equals the last stored difference. `ddc` is 0, a setting that the converter of Chronix calls lossless.
-A point also contains its value, or the index of an earlier point of the chunk with the same value. Chronix stores
-further data for each chunk (id, attributes, bounds, the search index). These data are not counted, which favours
-Chronix. The processor time of gzip is that of zlib in C. The times of the other parts, in Python, are not measured.
+```
+Points { repeated Point p = 1; uint32 ddc = 2 }
+Point { uint64 tlong = 1; uint32 tint = 2; uint64 tlongBP = 3; uint32 tintBP = 4; double v = 5; uint32 vIndex = 6 }
+```
+A point contains the difference of its time from the previous time, unless it equals the last stored difference. After an
+omitted difference, the field is `tlongBP` or `tintBP`, otherwise `tlong` or `tint`. `ddc` is 0, a setting that the converter
+of Chronix calls lossless. A point also contains its value, or the index of an earlier point of the chunk with the same value.
+
+Chronix stores further data for each chunk (id, attributes, bounds, the search index). These data are not counted, which
+favours Chronix. The processor time of gzip is that of zlib in C. The other parts are in Python, so their time is not measured.
 """
 
 import struct

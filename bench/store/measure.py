@@ -220,6 +220,6 @@ def _note(cost: QueryCost, text: str) -> None:
 
 
 def rotated(systems: list[System], turn: int) -> list[System]:
-    """Each system is the first in one of the turns."""
+    """The same cyclic order, begun one system later in each turn."""
     at = turn % len(systems) if systems else 0
     return systems[at:] + systems[:at]

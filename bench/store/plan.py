@@ -28,7 +28,7 @@ class Experiment:
 
 
 def plan(options: Options) -> Iterator[Experiment]:
-    """A generator, because a dataset takes memory."""
+    """Yields one experiment after the other, so that not all datasets are in memory at once."""
     if "a" in options.work:
         for hosts in (HOSTS, HOSTS_FULL) if options.full else (HOSTS,):
             dataset = devops(max(1, round(hosts * options.scale)), HOURS, options.seed)

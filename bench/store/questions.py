@@ -57,7 +57,7 @@ Question = Grouped | Range | Trend | Outliers
 
 @dataclass(frozen=True)
 class QuestionClass:
-    """Medians are computed per class."""
+    """Queries of one shape. The report has one median per class."""
 
     name: str
     questions: list[Question]

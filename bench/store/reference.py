@@ -1,8 +1,8 @@
 """Reference results, computed from the dataset without any of the systems.
 
-The form of a result depends on the query, and not on the system: numbers by (field, value of the identifying tag, start of the
-window in ms), a column of times and one of values, or a tuple of numbers. The value of the tag is empty if the query does not
-separate the frames.
+The form of a result depends on the query, and not on the system. A `Grouped` query returns numbers by (field, value of the
+identifying tag, start of the window in ms); the value of the tag is empty if the query does not separate the frames. A `Range`
+returns a column of times and a column of values. A `Trend` and `Outliers` return a tuple of numbers.
 """
 
 from bisect import bisect_left

@@ -154,5 +154,5 @@ def _has_faults(result: dict) -> bool:
 
 
 def plain(options: object) -> dict:
-    """`options` is a data class. Returns JSON."""
+    """The fields of the data class `options`, as values that JSON can represent."""
     return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}

@@ -79,7 +79,7 @@ def parse(arguments: list[str]) -> Options:
         type=_not_negative,
         default=30.0,
         metavar="S",
-        help="longest wait for an idle machine before each process; after that the process is measured and marked (30)",
+        help="longest wait for an idle machine before each process; after that the process is measured anyway (30)",
     )
     parser.add_argument("--compare", type=_run, default=None, metavar="DIR", help="an earlier run to compare with")
     parser.add_argument(

@@ -27,7 +27,7 @@ STORED = re.compile(r'^tacho_records_stored_total\{[^}]*kind="execution"[^}]*\} 
 
 @dataclass(frozen=True)
 class Arrived:
-    """Counts of a receiver. `calls` is None if they are not counted."""
+    """Counts of a receiver. `calls` is None if nothing counted the calls."""
 
     calls: int | None = None
     bytes: int = 0

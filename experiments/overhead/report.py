@@ -40,8 +40,8 @@ def _disturbed(result: dict) -> list[str]:
         return ["", f"The machine was idle during all {len(forks)} processes (others used at most {IDLE_CORES_MAX} cores)."]
     return [
         "",
-        f"**During {busy} of {len(forks)} processes others used more than {IDLE_CORES_MAX} cores: their means and "
-        "throughputs are disturbed, their medians less; bytes and losses are valid.**",
+        f"**During {busy} of {len(forks)} processes others used more than {IDLE_CORES_MAX} cores. The means and "
+        "throughputs of these processes are disturbed, the medians less; bytes and losses are valid.**",
     ]
 
 

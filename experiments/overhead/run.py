@@ -154,8 +154,7 @@ def _publish(folder: Path, result: dict, before: Path | None) -> int:
 
 def has_faults(result: dict) -> bool:
     """Whether a process failed, or whether our agent lost calls, sent too many or undecodable calls, or did not switch the
-    method. In a setup that may drop calls only failed processes count, unless it switches the
-    method."""
+    method. In a setup with `is_lossy` and without `switches`, only failed processes count."""
     cells = [cell for experiment in result["experiments"] for cell in experiment["cells"]]
     return any(cell["failures"] for cell in cells) or any(
         text.startswith(("lost", "the sink", "the agent")) or "more calls arrived" in text or "was switched" in text

@@ -121,8 +121,8 @@ def linearity(all_rows: Sequence[Row], setup: str) -> Line:
 
 def stages(all_rows: Sequence[Row], name: str = "mean_us") -> list[tuple[str, dict[str, float]]]:
     """For each setup that writes records: the time of a trace without a framework (T), and the time that each of the stages
-    I, C and W of `model.py` adds. Setups that switch the method are omitted, and setups of frameworks that were not measured
-    at the stages I and C.
+    I, C and W of `model.py` adds. Omitted are setups that switch the method, and all setups of a
+    framework for which stage I or stage C was not measured.
 
     The added time of a stage is never below 0, because noise must not be drawn as a gain.
     """

@@ -39,7 +39,7 @@ class Verdict:
 
 
 def verdicts(result: dict) -> list[Verdict]:
-    """For the targets that this run can evaluate."""
+    """One verdict for each target that this run can evaluate."""
     configurations, paced = by_name(result, "configurations"), by_name(result, "paced")
     none, off, collect, sink = (find(configurations, name) for name in ("none", "ours-off", "ours-collect", "ours-sink"))
     found = []

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Runs `work` and asserts that it needs at most this much memory in addition, bytes.
+/// Runs `work` and asserts that it adds at most `bytes_max` bytes to the memory in use.
 pub fn bounded<T>(bytes_max: usize, work: impl FnOnce() -> T) -> T {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();

@@ -1,5 +1,5 @@
-// Entry point of the page. Path of one record: `crates/server` responds with JSON; `lib/api.ts` parses it and the
-// pages draw it. This is the last step of the record's path.
+// Entry point of the page. Path of one record: `crates/server` responds with JSON, and `lib/api.ts` parses it. Last, the
+// pages draw the record.
 import { render } from 'preact';
 import 'uplot/dist/uPlot.min.css';
 import './styles/tokens.css';

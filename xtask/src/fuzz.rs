@@ -24,7 +24,7 @@ const JOBS: usize = 2;
 const MEMORY_MB: u64 = 3_072;
 /// Time limit for one input, seconds.
 const TIMEOUT: u64 = 10;
-/// A run is killed this many seconds after its time, because libFuzzer itself can hang when it reports an input.
+/// A run is killed this many seconds after `--seconds` have passed, because libFuzzer itself can hang when it reports an input.
 const OVERTIME: u64 = 600;
 
 struct Options {
@@ -175,7 +175,7 @@ fn report(target: &str, ended: Option<ExitStatus>, said: &str) -> Result<(), Str
         return Ok(());
     }
     let how = ended.map_or_else(
-        || format!("killed {OVERTIME} s after its time, because it did not end"),
+        || format!("killed {OVERTIME} s after --seconds had passed, because it did not end"),
         |status| status.to_string(),
     );
     let lines: Vec<&str> = said.lines().collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: writes the tables of the agents into their code and their README.md files.
+//! `cargo xtask generate`: writes the settings and messages of the agents into their code and their README.md files.
 //!
 //! `agent/settings.toml` and `agent/messages.toml` are the only definitions. Each row of [`TARGETS`] is a file, a section between
 //! two marker lines of the file, and the function that returns the lines of the section.

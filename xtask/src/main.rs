@@ -1,7 +1,7 @@
 //! The checks that `make test` runs: `cargo xtask tidy`, `cargo xtask licences` and `cargo xtask fuzz [--seconds N]`.
-//! `cargo xtask generate` writes the tables of the agents. `cargo xtask simulate` runs the store on a simulated disk, and
-//! `cargo xtask simulate-mutations` checks that the simulator finds deliberate faults. `cargo xtask sbom` lists the crates of
-//! the binary.
+//! `cargo xtask generate` writes the settings and messages of the agents into their code. `cargo xtask simulate` runs the store
+//! on a simulated disk, and `cargo xtask simulate-mutations` checks that the simulator finds deliberate faults.
+//! `cargo xtask sbom` lists the crates of the binary.
 
 mod fuzz;
 mod generate;

@@ -76,7 +76,7 @@ fn tree(root: &Path, features: Option<&str>) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("cargo tree: {error}"))
 }
 
-/// The crates in the lines of `cargo tree`. The needs of a crate follow its first line, one level deeper.
+/// The crates in the lines of `cargo tree`. The crates that a crate needs follow its first line, one level deeper.
 fn crates(tree: &str) -> Result<BTreeMap<Id, Crate>, String> {
     let mut crates: BTreeMap<Id, Crate> = BTreeMap::new();
     let mut path: Vec<Id> = Vec::new();
@@ -93,7 +93,8 @@ fn crates(tree: &str) -> Result<BTreeMap<Id, Crate>, String> {
     Ok(crates)
 }
 
-/// Depth and crate of a line: `2clap_builder v4.6.7`, its licence, its repository, and ` (*)` if its needs are above.
+/// Depth and crate of a line: `2clap_builder v4.6.7`, its licence, its repository, and ` (*)` if an earlier line
+/// has the crates that it needs.
 fn read_line(line: &str) -> Option<(usize, Crate)> {
     let mut parts = line.split(SEPARATOR);
     let (package, licence, repository) = (parts.next()?, parts.next()?, parts.next()?);

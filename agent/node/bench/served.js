@@ -1,5 +1,6 @@
-// The measured process: an HTTP server that answers a small JSON after one recorded function. Prints its port, and for each input
-// its CPU time and counts as JSON. Ends at the end of its input. Before: `overhead.js`.
+// The measured process: an HTTP server that calls one recorded function for each request and answers with a small JSON. Prints
+// its port. For each chunk on its standard input, prints its CPU time and counts as JSON. Ends at the end of this input. Before:
+// `overhead.js`.
 
 import { createServer } from 'node:http';
 import { wrap } from 'tachograph';

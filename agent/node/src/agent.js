@@ -236,7 +236,8 @@ function startNew() {
 }
 
 /**
- * Logs the lines, except those that were logged before this thread began, by the thread that started it or its ancestors.
+ * Logs the lines, except those that an ancestor of this thread (its parent, the parent's parent, ...) logged before the thread
+ * began.
  * @param {string[]} warnings
  * @param {Log} log
  */

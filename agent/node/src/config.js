@@ -18,7 +18,7 @@ export const PROBES = /** @type {const} */ (['http-server', 'http-client', 'undi
 const DURATIONS = { ms: 1, s: 1_000, m: 60_000, '': 1 };
 const SIZES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, '': 1 };
 const PORT = 7071;
-/** A blank path becomes that of a missing file, so the agent does not connect. An empty path means no encryption or no token. */
+/** Replaces a blank path: no file has this name, so the agent does not connect. An empty path means no encryption or no token. */
 const UNUSABLE = { value: '<blank>', fault: messages.expected('the path of a file'), used: '<blank>' };
 /** Settings to which `UNUSABLE` applies. */
 const FILES = ['tls_ca', 'token_file'];
@@ -68,8 +68,8 @@ export function load(environment) {
 }
 
 /**
- * Parses the text of a setting. Returns the value to use. If the text is wrong, `fault` is the valid form, and `used` is the
- * value in the notation of a setting.
+ * Parses the text of a setting. `value` is the value to use, and `used` is the same value as text. If the text is wrong, `fault`
+ * is a message with the valid form, otherwise it is empty.
  * @param {import('./settings.js').Type} type
  * @param {string} text
  * @param {string} fallback

@@ -36,7 +36,7 @@ for (const [name, expected] of Object.entries(LIBRARIES)) {
       const { code, out, err } = await run(wire, 'databases.cjs', { args: [name, postgres.url], service, env });
       wire.close();
       assert.equal(code, 0, err);
-      assert.doesNotMatch(err, /probe failed/);
+      assert.doesNotMatch(err, /agent failed/);
       const classes = expected.map((text) => text.split(' ')[0]);
       assert.deepEqual(
         out.trim().split('\n'),

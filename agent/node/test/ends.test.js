@@ -81,14 +81,15 @@ async function gone(way, signals, how) {
     program.child.kill(signal);
   }
   const { code, signal, out, err } = await program.ended;
-  // The agent's own lines, and positions of Node's loader in a stack, may differ.
+  // These lines may differ: the agent's own lines, and the positions of Node's loader in a stack. Numbers such as process ids
+  // differ in each run.
   const lines = err.split('\n').filter((line) => !/ tachograph: |^ {4}at |^Node\.js v|^$/.test(line));
   return { code, signal, out: out.split('\n').sort(), lines: lines.map((line) => line.replace(/\b\d{3,}\b/g, 'N')) };
 }
 
-/** Flags of a program without the agent. They import another module, because an import alone changes how Node loads a program. */
+/** Flags of a program without the agent. They import an empty module: the flag `--import` changes how Node loads a program. */
 const NONE = { flags: ['--import', 'data:text/javascript,'] };
-describe('a program ends as without the agent', { concurrency: 4 }, () => {
+describe('a program ends in the same way with and without the agent', { concurrency: 4 }, () => {
   for (const way of WAYS) {
     for (const signals of SENT[way] ?? [[]]) {
       const name = `${way} ${signals.join(' ')}`.trim();
@@ -106,7 +107,7 @@ describe('a program ends as without the agent', { concurrency: 4 }, () => {
 
 for (const way of ['no handler', 'own handler, later', 'signal-exit4', 'async-exit-hook']) {
   for (const mode of ['fork', 'cluster']) {
-    test(`pm2 stops ${way} in the mode ${mode}`, async () => {
+    test(`pm2 stops a program in the same way with and without the agent, mode ${mode}: ${way}`, async () => {
       const service = `pm2 ${way} ${mode}`;
       const stopped = async (flags) => {
         const home = mkdtempSync(join(tmpdir(), 'tachograph-node-pm2-'));

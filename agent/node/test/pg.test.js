@@ -38,7 +38,7 @@ for (const [program, flags] of PROGRAMS) {
     const { code, out, err } = await run(tacho, program, { flags, service, args: [postgres.url] });
     assert.equal(code, 0, err);
     assert.match(out, /relation "nowhere" does not exist\n(too long\n)?rows 2/);
-    assert.doesNotMatch(err, /probe failed/);
+    assert.doesNotMatch(err, /agent failed/);
     for (const [operation, tree] of Object.entries(TREES)) {
       assert.deepEqual(outline(await tacho.trace(service, operation)), tree);
     }

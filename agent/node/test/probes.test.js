@@ -59,14 +59,14 @@ async function underWay(service, env = {}) {
     program.child.stdin.write('stop\n');
     const { code, err } = await program.ended;
     assert.equal(code, 0, err);
-    assert.doesNotMatch(err, /probe failed|fault/);
+    assert.doesNotMatch(err, /agent failed|fault/);
     await probes('clear', '--all');
   };
 }
 
 const STEPS = [
-  // Command; operations that are recorded after it; number of operations that the rule decides; numbers that are on, aggregated,
-  // off.
+  // Command; operations that are recorded after it; number of operations that the rule decides; numbers of operations that are
+  // on, aggregated and off.
   [['off', 'shop.Price.*'], [CLIENT, SERVER, POST, TURN], 1, [4, 0, 1]],
   [['off', 'shop.Board'], [CLIENT, SERVER, TURN], 1, [3, 0, 2]],
   [['on', 'shop..*'], EVERY, 3, [5, 0, 0]],
@@ -104,7 +104,7 @@ test('a trace without the switched-off calls is complete', async () => {
   const whole = [TURN, `  ${SERVER}`, `    ${PRICE}`, `    ${PRICE}`].join('\n');
   await until('a whole trace', async () => {
     const { traces } = await tacho.get('/api/traces', { service });
-    // The newest trace may be incomplete, because its two strands are sent separately.
+    // The newest trace may be incomplete: the calls of the program and those of its server are sent as two segments.
     const newest = traces.filter(({ operation }) => operation === TURN).slice(0, 5);
     const found = await Promise.all(newest.map(async ({ trace_id }) => (await tacho.get(`/api/traces/${trace_id}`)).spans));
     const outlines = found.map((spans) => outline(spans).join('\n'));
@@ -149,7 +149,7 @@ test('an invalid rule, or one without matches, is reported', async () => {
   await end();
 });
 
-test('a program that starts later gets the rules, and only the kept ones after a restart of the server', async () => {
+test('a program that starts later gets the rules; after a restart the server sends only those set with --keep', async () => {
   const service = 'later';
   await probes('off', PRICE, '--service', service, '--keep');
   await probes('off', POST, '--service', service);

@@ -28,7 +28,7 @@ function conversation(limits) {
   const all = parts(limits);
   const { session, outbox, dictionary, totals, log } = all;
   const protocol = new Protocol({ session: session.bytes, pairs: [['service', 's']], outbox, dictionary, totals, log });
-  /** Frames to send now: types, and numbers of DATA frames. */
+  /** The types of the frames that the protocol sends at the time `now`. A DATA frame also has its number. */
   const said = (now, bytesMax = 2 ** 20) => {
     const reader = new FrameReader();
     for (let chunk = protocol.next(now, bytesMax); chunk !== null; chunk = protocol.next(now, bytesMax)) reader.push(chunk);
@@ -45,7 +45,7 @@ function conversation(limits) {
   return { ...all, protocol, said, call };
 }
 
-test('a connection begins with HELLO, and nothing else until WELCOME', () => {
+test('a connection begins with HELLO, and the agent sends nothing else until WELCOME', () => {
   const { protocol, said, call } = conversation();
   call('a');
   assert.deepEqual(said(0), []);
@@ -249,7 +249,10 @@ test('series are bounded', () => {
   assert.equal(totals.samplesDropped, 20_000 - 16_384);
 });
 
-/** Outages as events at given times. Dropped records are written as `calls samples entries`; `looks` is a periodic check. */
+/**
+ * Outages as events at times in seconds, and the expected lines of the log, shortened. Three numbers are the calls, samples and
+ * entries that are dropped; `looks` is a periodic check.
+ */
 const OUTAGES = [
   [
     'one outage',
@@ -342,7 +345,7 @@ const OUTAGES = [
       'again after 1 s; nothing was',
       '9 calls so far',
       'past 2 times; 2 calls, 1 samples and 2 entries were',
-      'past once; nothing was', // a new minute began
+      'past once; nothing was', // at 120 s, a minute after the previous line about an outage
     ],
   ],
   [
@@ -388,7 +391,7 @@ const OUTAGES = [
   ],
 ];
 for (const [name, steps, expected] of OUTAGES) {
-  test(`at most one outage per minute is logged, with its end, and ended ones in between share one line: ${name}`, () => {
+  test(`at most one outage per minute is logged with its end, and one line counts the other ended outages: ${name}`, () => {
     const { totals, log } = parts();
     const outage = new Outage('s:1', totals, log);
     for (const [seconds, what] of steps) {
@@ -417,7 +420,7 @@ for (const [name, steps, expected] of OUTAGES) {
   });
 }
 
-test('dropped calls are logged at most once per minute, and at the end, unless a line about an outage has their number', () => {
+test('dropped calls are logged once per minute and at the end, except those that a line about an outage contains', () => {
   const { totals, log } = parts();
   const outage = new Outage('s:1', totals, log);
   const drop = () => (totals.callsDropped += 3);

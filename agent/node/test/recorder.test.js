@@ -32,8 +32,8 @@ function tick() {
  * Calls begin inside random calls that are open or have just ended, or without a caller. They end in random order, with
  * attributes and sweeps in between.
  * @param {number} seed
- * @param {{ nested?: number }} how `nested`: how many of ten ends, on average, end the newest open call; the others end any open
- * call
+ * @param {{ nested?: number }} how `nested`: the average number of ten ends that end the newest open call; each other end is that
+ * of a random open call
  */
 function play(seed, { nested = 5 } = {}) {
   const all = parts();
@@ -75,7 +75,7 @@ function play(seed, { nested = 5 } = {}) {
       models.get(key(call)).attributes.n = step;
       models.get(key(call)).isTold = step;
     } else if (next(4) === 0) {
-      // A sweep drops the attributes of an open part without events.
+      // A sweep drops the attributes of an open part without events, so no sweep is made while such a part exists.
       if (all.recorder.active.every((strand) => strand.part.eventCount > 0)) recorder.sweep(true);
     }
     tick();

@@ -13,9 +13,9 @@ after(() => tacho.close());
 
 const ROUTES = { '/users/:name': 20, '/missing/:name': 3, '/broken/:name': 3, '/shops/:shop/inner/:name': 1 };
 const NOT_FOUND = { '(not found)': 20 };
-/** More than the limit on names that the agent forms from paths without a route. */
+/** With more users than `GUESSES_MAX` (1,024), the agent's limit on names from paths without a route. */
 const MANY = { ...ROUTES, '/users/:name': 1_100 };
-/** Express exposes only the current value of a router's mount path. */
+/** Express exposes only the current value of a router's mount path, so the route has `{id}` in place of `:shop`. */
 const EXPRESS = {
   ...MANY,
   '/shops/:shop/inner/:name': undefined,
@@ -40,7 +40,7 @@ for (const [name, routes] of Object.entries({
     const users = routes['/users/:name'];
     const { code, out, err } = await run(tacho, 'routes.cjs', { args: [name, String(users)], service: name });
     assert.deepEqual([code, out], [0, 'done\n'], err);
-    assert.doesNotMatch(err, /probe failed/);
+    assert.doesNotMatch(err, /agent failed/);
     const found = [...(await tacho.operations(name, { limit: '10000' })).values()].filter(({ kind }) => kind === 'http-server');
     const unrouted = routes['/plain/{id}'] === undefined ? users + 1 : users;
     const expected = { ...routes, ...NOT_FOUND, '(not found)': unrouted };

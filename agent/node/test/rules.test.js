@@ -174,7 +174,7 @@ test('each list is answered, and changes are reported after pauses that grow to 
   ]);
   let at = all.switchboard.toldAt;
   let count = 4;
-  // Milliseconds after the last report: arrival of a change, and its report.
+  // Each pair: when a change arrives and when it is reported, both in milliseconds after the last report.
   const rising = [200, 400, 800, 1_600, 3_200, 5_000].map((pause) => [0, pause]);
   const late = [4_999, 5_001, 3_600_000].map((quiet) => [quiet, quiet]);
   const steps = [...rising, ...rising, [0, 200], late[0], [0, 800], late[1], ...rising, late[2], [0, 200], [0, 400]];

@@ -5,7 +5,10 @@ import { test } from 'node:test';
 import { LABELS_BYTES_MAX, LABEL_VALUE_BYTES_MAX } from '../src/wire/constants.js';
 import { parts } from './support/parts.js';
 
-/** Labels with this size in the canonical form of the server, together with the label `service` of `parts`. */
+/**
+ * Labels that, together with the label `service` of `parts`, have this size in the canonical form of the server. The form takes
+ * two bytes per label in addition to name and value.
+ */
 function labels(bytes) {
   const own = { __name__: 'm' };
   let rest = bytes - ('__name__'.length + 1 + 2) - ('service'.length + 1 + 2);

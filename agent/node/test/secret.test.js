@@ -33,7 +33,7 @@ function written(content) {
   return path;
 }
 
-/** Reads the token in both ways, which must give the same bytes, and returns it as text. */
+/** Reads the token with `readNow` and with `read`, which must give the same bytes. Returns the token as text. */
 async function read(token) {
   token.readNow();
   const now = token.bytes;
@@ -56,7 +56,7 @@ test('a token is a value, or the only line of a file', async () => {
   assert.equal(await read(given('')), null);
 });
 
-test('other values are refused and not shown', async () => {
+test('an invalid token is refused and not shown', async () => {
   for (const text of [' ', '\n', ' 5eC', '5eC ', '5e C', '5eC\n', '5\nC', '5eC\0', '5eCä', '5'.repeat(257)]) {
     await fails(given(text), `token: ${FORM}`);
     const path = written(`${text}\n`);
@@ -176,7 +176,7 @@ test('HELLO has the token, and the file is read before each connection', async (
 });
 
 for (const isInsecure of [false, true]) {
-  const what = isInsecure ? 'is sent if the setting says so' : 'is not sent to another machine';
+  const what = isInsecure ? 'is sent to another machine if insecure_token is true' : 'is not sent to another machine';
   test(`without TLS the token ${what}`, async () => {
     const hellos = [];
     const server = createServer((socket) => {

@@ -189,7 +189,7 @@ test('nothing is lost or stored twice when the server is killed and restarted', 
       await sleep(100);
       await other.start();
       const before = await stored();
-      await until('the stream again', async () => (await stored()) > before);
+      await until('new traces after the restart', async () => (await stored()) > before);
     }
     program.child.stdin.write('stop\n');
     const { code, out, err } = await program.ended;
@@ -234,7 +234,7 @@ test('values that are too long, too many or invalid are cut or dropped', async (
   const service = 'hostile';
   const { code, out, err } = await run(tacho, 'hostile.js', { service, env: { TACHO_QUEUE: '256MiB' } });
   assert.deepEqual([code, out], [0, 'done\n'], err);
-  assert.doesNotMatch(err, /refuse|fault|probe failed/);
+  assert.doesNotMatch(err, /refuse|fault|agent failed/);
   const count = async (operation) => (await tacho.operations(service, { operation })).get(operation)?.count;
   assert.ok((await count('(other)')) > 5_000);
   assert.ok((await count('GET (other)')) > 70);

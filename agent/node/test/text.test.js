@@ -44,7 +44,7 @@ test('names of requests are bounded, and unknown methods are replaced', () => {
   assert.deepEqual(['GET', 'get', 'BREW', undefined].map(knownMethod), ['GET', 'OTHER', 'OTHER', 'OTHER']);
 });
 
-test('paths that end in 404 leave names for paths that exist', () => {
+test('paths that end in 404 do not use up the names for paths that exist', () => {
   const dictionary = new Dictionary();
   const names = new ServerNames(dictionary);
   for (let at = 0; at < 1_000; at++) {

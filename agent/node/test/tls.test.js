@@ -86,7 +86,7 @@ for (const [how, code, signal] of ENDINGS) {
   }
 }
 
-test('records arrive over TLS although the server closes two connections when the program ends', async () => {
+test('records of a program that ends at once arrive over TLS although the first two connections are closed', async () => {
   const proxy = await wiretap(secured, 'closes', 2);
   try {
     const service = 'closed twice';

@@ -201,7 +201,7 @@ def machine() -> str:
 
 
 class Tacho:
-    """A server for the run, as a context manager with the address of its port for agents."""
+    """Starts a server, and stops it at the end of the `with` block. The context manager returns the address for agents."""
 
     def __init__(self, binary: str) -> None:
         sys.path.insert(0, str(ROOT))

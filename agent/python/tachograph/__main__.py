@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _service(name: str) -> dict[str, str]:
-    """Names the service after the top-level package of the module, unless TACHO_SERVICE is set. `sys.argv` lacks this name."""
+    """Names the service after the top-level package of the module, unless TACHO_SERVICE is set. Without this name,
+    `identity.service_of` would take the module's name in `sys.argv` for the path of a script."""
     return {} if os.environ.get("TACHO_SERVICE") else {"service": name}
 
 

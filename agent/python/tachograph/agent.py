@@ -109,8 +109,8 @@ class Agent:
     def _before_fork(self) -> None:
         if self.is_stopped:
             return
-        # The thread is stopped, so that the child inherits no unfinished work. Also, Python 3.12 warns if a process with other
-        # threads forks.
+        # The sender's thread is stopped, so that the child inherits no unfinished work. Also, Python 3.12 warns if a process with
+        # other threads forks.
         self.sender.rest()
         now = track.here().context()
         self.forking = now and Context(now.trace_high, now.trace_low, now.span, REMOTE, None)

@@ -139,7 +139,7 @@ def _file(value: Any) -> str:
 
 
 def _secret(value: Any) -> Secret:
-    """A value that is not a text becomes a blank one, which is not valid. An empty one would mean no token."""
+    """A value that is not a text becomes a blank, which is not a valid token. An empty text would mean no token."""
     return Secret(value if isinstance(value, str) else " ")
 
 
@@ -212,7 +212,8 @@ _FIELDS = {one.name: one for one in fields(Settings)}
 def load(environment: Mapping[str, str], arguments: Optional[Mapping[str, Any]] = None) -> tuple[Settings, list[str]]:
     """The settings, and one message for each error.
 
-    `arguments`: values of the fields' types (lists for tuples, seconds, bytes), or texts as in the environment.
+    `arguments`: values of the fields' types (durations in seconds, sizes in bytes; also lists in place of tuples), or texts as in
+    the environment.
     """
     values: dict[str, Any] = {}
     warnings: list[str] = []

@@ -38,7 +38,7 @@ class Dictionary:
         self.seen: set[str] = set()
         self.string_bytes = 0
         self.definitions = bytearray()
-        # Positions at which long definitions are divided into DICT bodies. Each is at least `_BODY_BYTES` after the previous one.
+        # Positions at which `definitions` is divided into DICT bodies. Two positions are at least `_BODY_BYTES` apart.
         self.cuts: list[int] = []
 
     @property

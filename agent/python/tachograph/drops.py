@@ -19,7 +19,7 @@ class Drops:
     def __init__(self, totals: Totals, log: Log) -> None:
         self.totals = totals
         self.log = log
-        # Dropped calls that a line has reported.
+        # Number of dropped calls that the log has reported, here or in a line about an outage.
         self.told = 0
         self.told_at: Optional[float] = None
 

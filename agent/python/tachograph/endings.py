@@ -1,6 +1,6 @@
 """Sends the recorded data before the process ends itself without `atexit`: by `os._exit`, by `exec` of another program, or by a
-signal to itself. Servers such as uvicorn send a signal to themselves after they have handled it. A signal from outside is not
-detected.
+signal to itself. Servers such as uvicorn send a signal to themselves after they have handled it. A signal from another
+process is not detected.
 
 Before: agent. After: sender.
 """

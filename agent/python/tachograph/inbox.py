@@ -37,7 +37,7 @@ class Inbox:
         self.entries_dropped = 0
 
     def series(self, name: str, labels: dict[str, object]) -> Labels:
-        """Raises ValueError for a label that is too long: the server would refuse it, and it would use up the dictionary."""
+        """Raises ValueError for a label that is too long. The server would refuse it, and its text would fill the dictionary."""
         for label, value in labels.items():
             for what, text, most in (
                 ("name", label, wire.LABEL_NAME_BYTES_MAX),

@@ -39,8 +39,8 @@ class InPlace:
         self.own = function.__code__
         self.template = _template(_kind(function), len(self.own.co_freevars), _shape(self.own))
         # The code assigned to the function. It refers to the module of the function, and the garbage collector does not follow
-        # the references of code objects. So a module that is discarded while its functions are recorded stays in memory. If a
-        # module is only loaded again, its previous functions are released.
+        # the references of code objects. So a module that is discarded while its functions are recorded stays in memory. When a
+        # module is reloaded, its previous functions are released.
         self.recorded: Optional[weakref.ref[types.CodeType]] = None
         name, module = recorder.name_of(function), recorder.module_of(function)
         self.operation = SHARED.function(METHOD, name, len(module), own)
@@ -127,8 +127,8 @@ def _kind(function: types.FunctionType) -> str:
 
 
 class _Shape(NamedTuple):
-    """The kinds of a function's parameters, without names. The other code gets the same parameters, because libraries read them
-    from the code to choose the arguments."""
+    """The kinds of a function's parameters, without names. The code that replaces the function's code has the same parameters,
+    because libraries read them from the code to choose the arguments."""
 
     positional_only: int
     positional: int

@@ -37,7 +37,7 @@ _GREETING_S = 5.0
 # Longest time between two steps that counts as waiting for the server. Longer times have other causes: a busy machine delays the
 # sender's thread, or a step of TLS takes long.
 _STEP_S_MAX = 0.1
-# Pause before the next attempt when the program ends.
+# Pause after an OSError when the program ends.
 _ENDING_S = 0.1
 # Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit this.
 _NEEDS_TLS = 11
@@ -111,7 +111,7 @@ class Link:
         self.attempts = 0
         # The time of the next attempt, and its time if the program ends.
         self.due = self.due_at_end = monotonic()
-        # True while the program ends and waits for the server. Attempts then follow each other soon.
+        # True while the program ends and waits for the server. After an OSError the next attempt then follows in `_ENDING_S`.
         self.is_ending = False
         # False if another attempt would probably also fail: no program listens at the address, a certificate is not trusted, the
         # token is refused.
@@ -176,7 +176,7 @@ class Link:
             self.due_at_end = now + _ENDING_S
 
     def close(self) -> None:
-        """Called when the program ends. Logs pending outages and dropped calls, sends BYE if connected, and closes the socket. No
+        """Called when the program ends. Logs ended outages and dropped calls, sends BYE if connected, and closes the socket. No
         attempt to connect follows."""
         self.outage.tell_past(monotonic())
         self.outage.drops.look(monotonic(), is_last=True)

@@ -98,7 +98,7 @@ class Operations:
     def decide_all(self, decide: Decide) -> Iterator[None]:
         """From now on `decide` determines the state of operations. New operations are decided at once, known operations one per
         step."""
-        with self.lock:  # a thread that is adding an operation may still use the previous function
+        with self.lock:  # `known` includes each operation that another thread has decided with the previous function
             self.decide = decide
             known = len(self.entries)
         for id_ in self.other[METHOD:]:

@@ -82,7 +82,7 @@ class Outage:
             self.tell_past(now)
 
     def tell_past(self, now: float) -> None:
-        """Logs ended outages immediately, unless another one is in progress. `now`: as for `begin`."""
+        """Logs ended outages immediately, unless an outage is in progress. `now`: as for `begin`."""
         if self.is_on or not self.untold:
             return
         self.told_at = now

@@ -64,8 +64,8 @@ class TrackReader:
         self.clock = clock
         self.totals = totals
         self.is_broken = False
-        # Fields of the segment. `offset`: ns to add to a time of perf_counter_ns for ns since the epoch. It is the same for all
-        # parts, so that durations ignore changes of the wall clock.
+        # Fields of the segment. A time of `perf_counter_ns` plus `offset` is ns since the epoch. All parts have the same offset,
+        # so that durations ignore changes of the wall clock.
         self.head = wire.Head()
         self.offset = 0
         self.calls = 0
@@ -81,14 +81,14 @@ class TrackReader:
         self.attribute_count = 0
 
     def read(self, now: int) -> int:
-        """Takes all available words. `now`: perf_counter_ns. Returns how many words the list had."""
+        """Takes all available words. `now`: perf_counter_ns. Returns how many words `track.events` had."""
         words = self.track.events
         rest = total = len(words)
         while rest > 0:
             count = min(rest, _CHUNK_WORDS)
             last = words[count - 1]
             if last.__class__ is int and last < 0:
-                count -= 1  # the second word of the last event follows, or is being appended
+                count -= 1  # the chunk ends between the two words of an event; the strand may not have appended the second yet
                 if not count:
                     break
             chunk = words[:count]
@@ -305,7 +305,7 @@ class TrackReader:
         self.event_count = self.attribute_count = 0
 
     def _after_fault(self, chunk: list[Word]) -> list[Word]:
-        """The words from the beginning of the next segment on, if it is in the chunk. Calls before it are counted as dropped."""
+        """The words of the chunk from the next BEGIN on; none if it has no BEGIN. Calls entered before are counted as dropped."""
         for at, word in enumerate(chunk):
             if isinstance(word, tuple) and word[0] == BEGIN:
                 self.is_broken = False

@@ -25,10 +25,11 @@ from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failu
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Attribute of a wrapper, and of a function that `include` selects, with the operation. So no function is recorded twice.
+# Attribute with the id of the operation, of wrappers and of functions that `include` selects. `record` returns a function with
+# this attribute unchanged, so no function is recorded twice.
 MARK = "__tachograph__"
 
-# States by operation; a wrapper takes its fast path if the state is 0. See operations.
+# States by operation; a wrapper takes its fast path if the state is ON, which is 0.
 _STATES = operations.SHARED.states
 
 _KINDS = {
@@ -133,7 +134,7 @@ def functions_of(member: Any) -> list[Any]:
 
 def replace_member(owner: Any, name: str, member: Any) -> None:
     setattr(owner, name, member)
-    if type(member) is property and isinstance(owner, type) and hasattr(member, "__set_name__"):  # since 3.10
+    if type(member) is property and isinstance(owner, type) and hasattr(member, "__set_name__"):  # since Python 3.10
         member.__set_name__(owner, name)  # the property uses the name in its error messages
 
 
@@ -209,7 +210,7 @@ def _is_read(name: str, module: types.ModuleType, code: types.CodeType, globals_
     any name in the code, or import the function itself. A method of the same name (`log.warn`) is not enough.
     """
     if name in code.co_freevars:
-        return True  # a variable of an enclosing function, which may have imported the searched function
+        return True  # a variable of an enclosing function; its value may be the searched function
     if name not in code.co_names:
         return False
     if module.__name__ in code.co_names or module.__name__ in code.co_freevars:
@@ -540,7 +541,7 @@ def span(name: str, kind: str = "method") -> Span:
 
 
 def context() -> Optional[Context]:
-    """The parent for work elsewhere, see `Track.context`."""
+    """The parent for another strand or process, see `Track.context`."""
     return here().context()
 
 

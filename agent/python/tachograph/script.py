@@ -31,7 +31,7 @@ _RECORD = "__tachograph_record__"
 
 # Names of the module, of the classes around a function, and of the function.
 Names = tuple[str, ...]
-# Code, and the function that its decorators call.
+# The code of a script with the added decorators, and the function that they call.
 Decorated = tuple[types.CodeType, Callable[[int], Any]]
 
 
@@ -69,8 +69,8 @@ def run_module(name: str, imports: Optional[Imports]) -> None:
 
 
 def _run_as_main(name: str, is_option: bool, imports: Optional[Imports]) -> None:
-    """Calls the function of `runpy` that the interpreter itself calls. This function searches for the module and runs its code,
-    or, if functions are selected, the code with the decorators."""
+    """Calls the function of `runpy` that the interpreter itself calls. It searches for the module and passes its code to
+    `runpy._run_code`. If functions are selected, a replacement of `_run_code` runs the code with the added decorators."""
     library: Any = runpy
     execute = library._run_code
 
@@ -89,7 +89,7 @@ def _run_as_main(name: str, is_option: bool, imports: Optional[Imports]) -> None
 
 
 def _fresh_main() -> types.ModuleType:
-    """A new `__main__` module. It stays after the program: threads and exit handlers may still run."""
+    """A new `__main__` module. It stays in `sys.modules` after the script, because threads and exit handlers may still use it."""
     main = types.ModuleType("__main__")
     main.__dict__.update({"__builtins__": builtins, "__loader__": importlib.machinery.BuiltinImporter})
     if sys.version_info < (3, 14):
@@ -99,7 +99,7 @@ def _fresh_main() -> types.ModuleType:
 
 
 def _absolute(path: str) -> str:
-    """The path as the interpreter shows it: links are not resolved, and dots only on Windows."""
+    """The path as the interpreter shows it. Links are not resolved. Parts `.` and `..` are resolved only on Windows."""
     return os.path.abspath(path) if os.name == "nt" else os.path.join(os.getcwd(), path)
 
 
@@ -116,7 +116,7 @@ def _importer(path: str, hook: Any) -> bool:
 
 
 def _compiled(data: bytes, path: str) -> Any:
-    """The code of a script, which may be compiled already."""
+    """The code of a script. `data`: the source, or the content of a `.pyc` file."""
     if data[:4] == importlib.util.MAGIC_NUMBER:
         return importlib.machinery.SourcelessFileLoader("__main__", path).get_code("__main__")
     return compile(data, path, "exec", dont_inherit=True)
@@ -129,7 +129,7 @@ def _cannot_open(path: str, error: OSError) -> NoReturn:
 
 
 def _decorated_module(code: types.CodeType, spec: Any, imports: Imports) -> Optional[Decorated]:
-    """As `_decorated`, for a module that is run as `__main__`."""
+    """Like `_decorated`, for a module that is run as `__main__`."""
     try:
         source = spec.loader.get_source(spec.name)
     except Exception:  # the loader has no source, or cannot read it
@@ -138,8 +138,8 @@ def _decorated_module(code: types.CodeType, spec: Any, imports: Imports) -> Opti
 
 
 def _decorated(data: Union[bytes, str], path: str, name: str, imports: Imports) -> Optional[Decorated]:
-    """The code of the script, and the function that its decorators call. None if no function is selected, for a compiled script,
-    and for a file with an error, which the interpreter itself reports."""
+    """The code of the script with the added decorators, and the function that they call. None if no function is selected, for a
+    compiled script, and for a file with an error. The interpreter itself reports the error."""
     if not imports.selection.may_hold(name):
         return None
     try:
@@ -175,7 +175,7 @@ def _decorate(owner: Union[ast.Module, ast.ClassDef], names: Names, selection: S
 
 
 def _recorder(imports: Imports, selected: list[Names], code: types.CodeType, tree: ast.Module) -> Callable[[int], Any]:
-    """The function that the decorators call while the script runs. It never raises."""
+    """The function that the added decorators call while the script runs. It never raises."""
     later = _defined_later(code, tree)
 
     def record(position: int) -> Callable[[Any], Any]:

@@ -27,7 +27,8 @@ class Secret:
 
 
 class TokenError(OSError):
-    """There is no valid token, or it must not be sent. The message names the setting, and does not contain the token."""
+    """The settings give no valid token, or the token must not be sent. The message names the setting, and does not
+    contain the token."""
 
 
 class Token:
@@ -64,7 +65,7 @@ def is_loopback(address: str) -> bool:
 
 
 def _content(path: str, setting: str) -> bytes:
-    """The content of a file without a line end. Raises TokenError. Opening a FIFO does not wait for a writer."""
+    """The content of a file, except one line end at its end. Raises TokenError. Opening a FIFO does not wait for a writer."""
     try:
         with open(path, "rb", opener=_open) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):

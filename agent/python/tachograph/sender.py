@@ -26,8 +26,8 @@ _SLEEP_S = (0.001, 0.05)
 _SLEEP_BUSY_S = 0.002
 _FAULT_S = 1.0
 _SAMPLES_FIRST_S = 1.0
-# If a track has more words than the first number, the next sleep is shorter. If all tracks have fewer than the second, it is
-# longer.
+# If a track has more than `_WORDS_MANY` words, the next sleep is shorter. If all tracks have fewer than `_WORDS_FEW`, the next
+# sleep is longer.
 _WORDS_MANY, _WORDS_FEW = 8_192, 1_024
 # Longest wait for the sender to stop, before a fork or at the end of the program.
 _PAUSE_S = 1.0
@@ -68,13 +68,13 @@ class Sender:
         # Called once, when the program has had time to import its modules.
         self.report: Callable[[], None] = lambda: None
         self.report_at = math.inf
-        # Id of the thread that should run, and a lock that this thread holds. A thread that finds another lock here ends.
+        # Id of the thread that should run, and a lock that this thread holds. A thread ends if `done` is not its lock.
         self.thread: Optional[int] = None
         self.done: Any = None
         self.flushes: list[Flush] = []
         self.sleep_s = _SLEEP_S[1]
         self.fullest = 0
-        # Counts of tracks that no longer exist.
+        # Calls and attributes that were dropped in tracks that no longer exist.
         self.dropped_before = 0
         self.attributes_dropped_before = 0
         self.inbox_dropped_seen = (0, 0)

@@ -96,7 +96,7 @@ class Switchboard:
         matched = [0] * len(self.rules.list)
         for id_, (_, name) in enumerate(self.operations.entries):
             decider = self.operations.deciders[id_]
-            # An operation that is off by default is not instrumented.
+            # An operation that is off without a rule is not instrumented, so it is not counted.
             if id_ and name != OTHER and (decider != NO_RULE or states[id_] != OFF):
                 counts[states[id_]] += 1
                 if NO_RULE < decider < len(matched):

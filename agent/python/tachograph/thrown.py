@@ -1,5 +1,5 @@
 """The text of an exception: `class: message`. For a database exception it is `class (code)`, because the message contains data.
-If the setting `database_messages` is true, it is `class: message` for these, too.
+If the setting `database_messages` is true, it is `class: message` for database exceptions, too.
 
 Messages of drivers quote values (`invalid input syntax for type integer: "s3cret"`). Wrappers repeat these messages (Django)
 and may add the statement with its parameters (SQLAlchemy). Classes, metaclasses and properties of the program are read without
@@ -83,7 +83,7 @@ def _exception_text(thrown: BaseException) -> str:
 
 
 def _has_builtin_text(kind: type) -> bool:
-    """True if `__str__` is that of an exception of the interpreter."""
+    """True if the class has the `__str__` of an exception class of the interpreter."""
     method = _of_class(kind, "__str__")
     if type(method) is not types.WrapperDescriptorType:
         return False

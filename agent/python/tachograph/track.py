@@ -5,11 +5,12 @@
     t         the innermost open call returned at t
     ESCAPE, (what, ...)   see the constants
 
-The strand appends words, the sender removes words at the front. Each step is one operation of the interpreter, so no lock is
-needed. If the list is longer than `look`, the next call takes the slow path, which wakes the sender. If the list is full, the
-call and its callees are dropped and counted. Exits are appended even to a full list, so recorded calls are properly nested.
+The strand appends words, the sender removes words at the front. An append and a removal are each one operation of the
+interpreter, so no lock is needed. If the list is longer than `look`, the next call takes the slow path, which wakes the sender.
+If the list is full, the call and its callees are dropped and counted. Exits are appended even to a full list, so recorded calls
+are properly nested.
 
-Before: recorder, whose wrappers append. After: reader, which gets the words from the sender.
+Before: recorder, whose wrappers append. After: reader, which removes the words when the sender calls it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (ATTRIBUTE, call, key, str or int)
 # (RENAME, operation)                                             changes the operation of the open outermost call
 
-# The number of a call in its segment has 24 bits.
+# The number of a call in its segment has 24 bits. The sender compares the calls that it has read with this limit. 65,536 numbers
+# are for calls that the strand begins before the sender reads them.
 CALLS_MAX = (1 << 24) - 65_536
 
 # Stands in for the words of a strand that drops calls. Its length is above any limit.
@@ -80,7 +82,7 @@ LOOK_OFF = -2
 
 
 class Track:
-    """The events of one strand. Only the strand changes the fields; the sender also removes from `events` and sets `look`."""
+    """The events of one strand. The strand changes the fields. The sender only removes words from `events`, and sets `look`."""
 
     __slots__ = (
         "__weakref__", "attached", "attributes_dropped", "calls", "dropped", "ended", "events", "guard", "home", "look", "open",
@@ -284,8 +286,8 @@ def retire(track: Track) -> None:
 class Strand:
     """One call on its own track. It may end on another thread, and overlap other calls.
 
-    If `parent` is None, a call with `is_root` has no parent; the parent of others is `Track.context` of the current track. Work
-    inside the call is put on its track with `with strand:`, one step at a time.
+    If `parent` is None, a call with `is_root` has no parent; the parent of other calls is `Track.context` of the current track.
+    Work inside the call is recorded on its track with `with strand:`, one step at a time.
     """
 
     __slots__ = ("before", "begun", "call", "is_open", "operation", "track")

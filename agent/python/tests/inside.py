@@ -55,7 +55,7 @@ class Recording:
         self.inbox = Inbox(self.home, {"service": "test"})
         self.link = Link(NOWHERE, b"", self.outbox, self.totals, self.log)
         self.sender = Sender(self.home, self.inbox, self.outbox, self.link, self.log)
-        self.link.step = lambda: None  # the frames stay here
+        self.link.step = lambda: None  # the frames stay in the outbox
         self.parts = 0
 
     def __enter__(self) -> Recording:
@@ -163,7 +163,7 @@ def _segment(body: wire.Body, base: int, session: Any, names: dict[tuple[int, in
     for at in range(body.varint()):
         step = body.varint()
         now += step >> 1
-        assert at or step < 2, "the first event is not at the start of the segment"
+        assert at or step < 2, "the first event is not at the start of the part"
         operation = body.varint() if step & 1 else 0
         if operation:
             span = session.span(number, next_call)

@@ -16,7 +16,7 @@ _FOLDER = Path(__file__).resolve().parents[1] / ".packages"
 
 
 def packages() -> str:
-    """The directory of the packages, for PYTHONPATH. A changed list creates a new directory."""
+    """The directory of the packages, for PYTHONPATH. A changed `requirements.txt` creates a new directory."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}-{hashlib.sha256(_LIST.read_bytes()).hexdigest()[:12]}"
     folder = _FOLDER / version
     if not folder.is_dir():

@@ -198,7 +198,7 @@ class Calls(unittest.TestCase):
         self.assertGreater(len(lines), 100)
         self.assertEqual(lines[-1], "|f", "the track must still be usable")
 
-    def test_generators_are_calls_step_by_step(self) -> None:
+    def test_each_step_of_a_generator_is_a_call(self) -> None:
         def consume() -> None:
             with tachograph.span("consumer"):
                 for _ in numbers(2):
@@ -505,7 +505,7 @@ LOOKS = [
 
 
 class Frames(unittest.TestCase):
-    def test_functions_that_inspect_their_caller(self) -> None:
+    def test_functions_that_inspect_their_caller_are_recognised(self) -> None:
         for above, body, expected in LOOKS:
             module: dict[str, Any] = {}
             exec(f"{above}\ndef f(): {body}", module)

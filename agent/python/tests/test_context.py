@@ -173,7 +173,7 @@ class Tasks(unittest.TestCase):
         self.assertTrue(asyncio.iscoroutinefunction(answer))
         self.assertEqual(asyncio.run(answer()), 42)
 
-    def test_asynchronous_generators_are_calls_step_by_step(self) -> None:
+    def test_each_step_of_an_asynchronous_generator_is_a_call(self) -> None:
         async def consume() -> None:
             async for _ in ticks(2):
                 pass

@@ -69,7 +69,7 @@ with connection.cursor() as cursor:
     cursor.execute("create trigger strict before insert on shop_ad begin select raise(abort, 's3cret is taken'); end")
 check(lambda: Ad.objects.create(title="s3cret"), lambda: Ad.objects.bulk_create([Ad(title="a"), Ad(title="b")]))
 """
-# A driver that the agent does not list.
+# A driver that `_DRIVERS` in thrown.py does not list.
 PYSQLITE3 = """
 import pysqlite3
 connection = pysqlite3.connect(":memory:")

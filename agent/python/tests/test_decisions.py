@@ -86,7 +86,7 @@ class Decisions(unittest.TestCase):
             self.assertEqual(rules.decide(METHOD, "a", 0, ON), (1, OFF))
             self.assertEqual(rules.decide(METHOD, "b", 0, ON), (NO_RULE, ON))
 
-    def test_rules_decide_new_operations_too_and_without_a_rule_those_off_by_default_stay_off(self) -> None:
+    def test_rules_decide_new_operations_and_an_operation_off_by_default_needs_a_rule(self) -> None:
         shop = Operations()
         known = shop.id(METHOD, "shop.post")
         hidden = shop.function(METHOD, "shop.hidden", 4, OFF)

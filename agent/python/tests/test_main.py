@@ -95,7 +95,7 @@ class Main(ServerTest):
         for flags in (("-O",), ("-X", "utf8"), *([("-P",)] if sys.version_info >= (3, 11) else [])):
             self.both(folder, "app.py", flags=flags)
 
-    def test_compiled_scripts(self) -> None:
+    def test_compiled_scripts_see_the_same_environment(self) -> None:
         folder = self.files(app_py=LOOK)
         py_compile.compile(f"{folder}/app.py", cfile=f"{folder}/app.pyc")
         self.both(folder, "app.pyc")
@@ -108,7 +108,7 @@ class Main(ServerTest):
         for name in ("nosuch", "shop.nosuch", "tool.py"):
             self.both(folder, "-m", name)
 
-    def test_folders_and_zip_files(self) -> None:
+    def test_folders_and_zip_files_see_the_same_environment(self) -> None:
         folder = self.files(box__in____main___py=LOOK, box__in__other_py="", empty__in__x_py="")
         zipapp.create_archive(f"{folder}/box", f"{folder}/box.pyz")
         for program in ("box", "./box", "box.pyz", f"{folder}/box", "empty", "nosuch.py"):

@@ -262,7 +262,7 @@ class TextOf(unittest.TestCase):
     """Objects passed to a driver in place of a text."""
 
     def test_values_of_a_template_are_not_in_the_text(self) -> None:
-        # The object that Python 3.14 creates for t"select {a} from {b}"; older versions lack `string.templatelib`.
+        # Imitates the object that Python 3.14 creates for t"select {a} from {b}". Older versions lack `string.templatelib`.
         kind = type("Template", (), {"__module__": "string.templatelib", "strings": ("select ", " from ", "")})
         self.assertEqual(statement("postgresql", kind()).operation, operations.SHARED.id(operations.DATABASE, "select ? from ?"))
 

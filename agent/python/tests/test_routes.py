@@ -245,7 +245,7 @@ class Odd(unittest.TestCase):
         self.assertEqual(done.stdout.splitlines(), ["starlette/routing.py", "django/core/handlers/base.py"], done.stderr)
         self.assertIn("tachograph: starlette.routing is not recorded: AttributeError", done.stderr)
 
-    def test_routes_of_the_program_that_raise(self) -> None:
+    def test_routes_that_raise_do_not_change_the_answers_of_the_frameworks(self) -> None:
         done = self.run_program(ODD_ROUTES)
         self.assertEqual(done.stdout.splitlines(), ["True ['endpoint', 'path_params']", "Odd"], done.stderr)
 
@@ -310,7 +310,7 @@ class Routes(ServerTest):
 class Scans(unittest.TestCase):
     @mock.patch.dict(server_names._guesses, clear=True)
     @mock.patch.dict(server_names._early, clear=True)
-    def test_a_scan_leaves_names_for_answered_paths(self) -> None:
+    def test_a_scan_of_unknown_paths_does_not_use_up_the_names_of_answered_paths(self) -> None:
         for at in range(1_000):
             server_names.early("GET", f"/scanned-x{at}", None)
             server_names.final("GET", f"/scanned-x{at}", 404, None)

@@ -225,7 +225,7 @@ class Programs(ServerTest):
 
 def _asked(port: int, process: subprocess.Popen[bytes], said: Path) -> str:
     if process.poll() is not None:
-        raise AssertionError(f"it ended with {process.returncode}: {said.read_text()}")
+        raise AssertionError(f"the server ended with {process.returncode}: {said.read_text()}")
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S) as found:
             return found.read().decode()

@@ -62,7 +62,7 @@ assert hubs == [get_ident()], (hubs, get_ident())
 context = ssl.create_default_context()
 context.options |= ssl.OP_NO_COMPRESSION
 """
-# After `trust()` a program trusts every server. The tests call it before the start of the agent, or after it.
+# After `trust()` a program trusts every server. The tests call `trust` before or after the start of the agent.
 TRUSTING = """
 import ssl
 class Trusting(ssl.SSLContext):
@@ -172,7 +172,7 @@ class Connections(TlsTest):
         self.assertEqual(list(sent.values()), [12])
 
     def test_the_authorities_of_the_system_are_used(self) -> None:
-        # OpenSSL takes them from the file in this variable.
+        # OpenSSL reads the authorities of the system from the file in SSL_CERT_FILE.
         source = f"import os\nos.environ['SSL_CERT_FILE'] = {self.ours.file!r}\n{CALLS}"
         self.succeeds(self.secured, source, "outer", tls_ca="system")
 

@@ -35,7 +35,7 @@ class Wiretap:
             client.close()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # closed
+        with contextlib.suppress(OSError):  # the listener is closed
             while True:
                 client, _ = self.listener.accept()
                 self.connections += 1

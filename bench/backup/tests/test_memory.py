@@ -5,7 +5,7 @@ import unittest
 
 from bench.backup.__main__ import high_water_of, run
 
-# Touches this many bytes, and runs for several measurements.
+# `PROGRAM` touches `BYTES` bytes. It runs for 2 s, so that `run` measures it many times.
 BYTES = 200_000_000
 PROGRAM = f"import time; kept = b'x' * {BYTES}; time.sleep(2)"
 

@@ -117,5 +117,5 @@ def _sum(column: int) -> Callable[[list], object]:
 
 
 def _nothing(_answer: object) -> float:
-    """Nan is not compared."""
+    """The value of an answer that is not compared: nan."""
     return nan

@@ -69,7 +69,7 @@ def verdicts(work: dict) -> list[Verdict]:
 def _question(name: str, asked: dict) -> list[Verdict]:
     costs = {system: cost for system, cost in asked["costs"].items() if system != BEFORE}
     if OURS not in costs:
-        # Not offered, or failed.
+        # Tachograph does not offer the question, or failed to answer it.
         return [Verdict(f"{name}, wall ms", nan, asked["limit_ms"], nan, "none")]
     wall = {system: cost["wall_ms"] for system, cost in costs.items()}
     cpu = {system: cost["cpu_ms"] for system, cost in costs.items()}

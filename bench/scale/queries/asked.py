@@ -11,7 +11,8 @@ PANEL_STEP_MS = 5 * MINUTE_MS
 
 
 def light(system: PromQL, slide_ms: int = 0) -> Grouped:
-    """`single-groupby-5-8-1` of TSBS for one hour by minutes. The hour begins `slide_ms` after the middle of the data."""
+    """`single-groupby-5-8-1` of TSBS for one hour by minutes. The hour begins `slide_ms` after the
+    middle of the data, which is rounded down to a whole hour."""
     dataset = system.dataset
     middle = dataset.start_ms + (dataset.end_ms - dataset.start_ms) // 2 // HOUR_MS * HOUR_MS
     fields, hosts = tuple(dataset.frames[0].columns)[:5], [frame.tags["hostname"] for frame in dataset.frames]
@@ -28,8 +29,8 @@ def heavy(system: PromQL) -> Grouped:
 
 
 def heavy_request(system: PromQL, hosts: int | None = None, hours: int | None = None) -> Request:
-    """One expression over all fields, or only over the first `hosts` or `hours`. Both systems can share its series
-    among the cores, unlike an expression with a `label_replace` for each field."""
+    """One expression over all fields, or only over the first `hosts` or `hours`. Tachograph and
+    VictoriaMetrics can distribute its series over the cores, unlike an expression with a `label_replace` for each field."""
     question = heavy(system)
     names = "|".join(f"{system.dataset.measurement}_{field}" for field in question.fields)
     selected = f'__name__=~"{names}"'

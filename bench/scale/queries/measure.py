@@ -22,8 +22,8 @@ BROWSER_CONNECTIONS = 6
 
 @dataclass
 class Repeated:
-    """Median wall times and mean processor times of `single-groupby-5-8-1`: computed, asked again, and sliding by a
-    minute."""
+    """Median wall times and mean processor times of `single-groupby-5-8-1`: computed without a cache, asked again
+    with a cache, and asked for an hour that begins a minute later each time (sliding)."""
 
     computed_ms: float
     computed_cpu_ms: float
@@ -55,8 +55,8 @@ def heavy_ms(system: PromQL) -> tuple[float, float]:
 
 @dataclass
 class Panels:
-    """Median wall times and mean processor times of 20 panels that are computed: asked at the same time, as a browser
-    does, and one after the other."""
+    """Median wall times and mean processor times of 20 panels, computed without a cache. They are asked at the same
+    time, as by a browser, and one after the other."""
 
     panels_ms: float
     panels_cpu_ms: float
@@ -88,8 +88,8 @@ def _send_all(system: PromQL, requests: list[Request]) -> None:
 
 
 def light_p99_ms(system: PromQL, heavy_clients: int) -> float:
-    """99th percentile of the times of the light question, computed without a cache, while clients repeat the heavy
-    question."""
+    """99th percentile of the times of the light question, computed without a cache, while `heavy_clients` clients
+    repeat the heavy question."""
     ended, failures = threading.Event(), []
 
     def repeat() -> None:

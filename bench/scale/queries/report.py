@@ -82,13 +82,14 @@ def report(queries: dict) -> str:
     text = f"""## (queries) Repeated and sliding questions, all cores
 
 {queries["title"]}; load average after it {queries["load_average_after"]}. Median ms, including the client
-(CPU: mean ms of the server): `single-groupby-5-8-1` computed (light), with the cache of the system asked again (repeated) or for
-a minute later each time (sliding); `double-groupby-all` over the day, computed (heavy).
+(CPU: mean ms of the server): `single-groupby-5-8-1` computed without a cache (light), asked again with a cache (repeated), and
+asked with a cache for an hour that begins a minute later each time (sliding); `double-groupby-all` over the day, computed
+(heavy).
 
 {rows(COLUMNS)}
 
 20 panels of one field of all hosts over the day, by 5 minutes, computed: from six connections at the same time, and one after the
-other. Values that are written per second from several connections, the server on all cores and on one.
+other. values/s: values written per second from several connections, with the server on all cores and on one.
 
 {rows(OTHER_COLUMNS)}"""
     return "\n\n".join([text, "\n".join(failed)]) if failed else text

@@ -21,7 +21,7 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(hosts: int, seed: int, cache: Path, folder: Path, kinds: list[type[System]]) -> dict:
-    """Without Prometheus, which has no line protocol and no cache."""
+    """Measures all `kinds` except Prometheus, which has no line protocol and no cache."""
     dataset = devops(hosts, HOURS, seed)
     print(f"queries: {dataset.title}", flush=True)
     costs, failed = {}, {}

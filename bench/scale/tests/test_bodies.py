@@ -120,7 +120,7 @@ class Fleets(TestCase):
         self.assertNotEqual(samples(one), samples(Fleet(1_000, seed=8)))
         self.assertEqual(1_000, len(samples(one)))
 
-    def test_counters_grow_and_half_of_them_rest(self):
+    def test_counters_never_fall_and_about_half_of_them_do_not_change_in_a_round(self):
         fleet = Fleet(10_000, seed=7)
         fleet.advance()
         before = list(fleet.counts)

@@ -83,7 +83,7 @@ class Aims(TestCase):
     def test_work_in_the_background_counts_for_the_round_before(self):
         self.assertEqual([2, 1, 3, 1], [round(each, 6) for each in cpu_us(cost([2, 1, 3, 1], 1), SERIES)])
 
-    def test_lost_samples_reach_no_aim(self):
+    def test_tachograph_reaches_no_aim_if_it_lost_samples(self):
         lost = cost([2, 1, 1, 1], 140_000, faults=("after kill -9: gone",))
         self.assertEqual({False}, set(self.outcomes(lost).values()))
         self.assertIn("**wrong**: Tachograph, after kill -9: gone", report(result(lost)))

@@ -54,8 +54,8 @@ def _record(seconds: int) -> dict:
 
 
 def _read() -> Iterator[tuple[tuple[str, str], float]]:
-    """((source, field), number) for each value. Names are those of /proc; load averages are load1, load5 and load15,
-    other values without a name f0, f1, ..."""
+    """((source, field), number) for each value. A field has its name in /proc. The load averages have no names there; their
+    fields are load1, load5 and load15. The fields of all other values without a name are f0, f1, ..."""
     for line in _lines("meminfo"):
         name, number, *_ = line.replace("(", "_").replace(")", "").replace(":", "").split()
         yield ("meminfo", name), int(number)

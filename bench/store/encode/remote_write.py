@@ -7,8 +7,8 @@ Label { string name = 1; string value = 2 }
 Sample { double value = 1; int64 timestamp = 2 (ms) }
 ```
 The snappy block is one literal, so that a server needs almost no time for decompression. A body has the same rows as a
-body of lines, grouped by series. With 100 frames, about a hundred samples follow each label set. This favours the receiver,
-compared with requests of Prometheus itself.
+body of lines, grouped by series. With 100 frames, about a hundred samples follow each label set. So the receiver decodes
+fewer label sets than from requests of Prometheus itself.
 """
 
 import struct

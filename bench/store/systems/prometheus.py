@@ -1,4 +1,4 @@
-"""Prometheus from Debian, written by remote write, which an option enables."""
+"""Prometheus from Debian, written by remote write. Prometheus accepts it only with an option (see `launch`)."""
 
 from collections.abc import Iterator
 from pathlib import Path

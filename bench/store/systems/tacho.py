@@ -20,7 +20,7 @@ class Tacho(PromQL):
     notes = (
         "acknowledges a write when it is on disk (fsync)",
         "queried with cache=false: results are computed, not cached",
-        "reserves 4 MiB for deletion on a full disk (RESERVE), which are not counted",
+        "the 4 MiB that it reserves for deletion on a full disk (RESERVE) are not counted",
     )
 
     @classmethod

@@ -59,7 +59,7 @@ impl<'a> Builder<'a> {
         self.filters = Some(filters);
     }
 
-    /// Adds the summary of a chunk with filters. The caller has added all columns before. A summary that is too long is left out.
+    /// Adds the summary of a chunk with filters. The caller has added all columns before. A summary that is too long is omitted.
     pub(crate) fn summary(&mut self, summary: Vec<u8>) {
         if summary.len() <= self.body.len() / SUMMARY_SHARE {
             self.summary = summary;

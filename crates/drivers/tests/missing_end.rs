@@ -1,6 +1,6 @@
-//! If the acknowledged end of the growing segment was cut off, each start reports the missing bytes. This is also true if a crash
-//! stopped the first start. If a crash left a torn end, no bytes are reported as missing. The tests use each state in which a
-//! power failure can leave the file `END`.
+//! If the acknowledged end of the growing segment was cut off, each start reports the missing bytes. This is also true if a
+//! crash stopped the first start, or if an operator permitted the loss. If a crash left a torn end, no bytes are reported as
+//! missing. The tests use each state in which a power failure can leave the file `END`.
 
 mod common;
 
@@ -173,74 +173,139 @@ async fn a_torn_end_is_not_reported_as_missing() {
     }
 }
 
-#[tokio::test]
-async fn a_missing_end_is_accepted_if_an_operator_permits_it() {
-    let bench = Bench::quick();
-    let (files, ends) = three_batches(&bench).await;
-    cut(&bench, &files, ends[2]);
-    std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
-    for start in 0..3 {
-        let driver = bench.open().await;
-        assert_eq!(keys(&driver).await, [1, 2, 11, 12]);
-        assert_eq!(driver.health().damaged, [] as [&str; 0], "start {start}");
+/// A loss that an operator permits, and what a start must keep and note.
+struct Permitted {
+    name: &'static str,
+    /// Length of the segment file; `None` if the file is missing.
+    length: fn(ends: &[usize]) -> Option<usize>,
+    /// Whether no copy of the manifest exists.
+    is_without_manifest: bool,
+    /// Keys of the rows that the start must keep.
+    keys: &'static [u32],
+}
+
+const PERMITTED: [Permitted; 7] = [
+    Permitted {
+        name: "a batch is missing",
+        length: |ends| Some(ends[2]),
+        is_without_manifest: false,
+        keys: &[1, 2, 11, 12],
+    },
+    Permitted {
+        name: "the last row of a batch is incomplete",
+        length: |ends| Some(ends[3] - MARK_BYTES - 1),
+        is_without_manifest: false,
+        keys: &[1, 2, 3, 11, 12],
+    },
+    Permitted {
+        name: "the last row of a batch is incomplete, and there is no manifest",
+        length: |ends| Some(ends[3] - MARK_BYTES - 1),
+        is_without_manifest: true,
+        keys: &[1, 2, 3, 11, 12],
+    },
+    Permitted {
+        name: "a part of the header",
+        length: |_| Some(HEADER_BYTES - 4),
+        is_without_manifest: false,
+        keys: &[],
+    },
+    Permitted { name: "no byte", length: |_| Some(0), is_without_manifest: true, keys: &[] },
+    Permitted { name: "no file", length: |_| None, is_without_manifest: false, keys: &[] },
+    Permitted { name: "neither file nor manifest", length: |_| None, is_without_manifest: true, keys: &[] },
+];
+
+impl Permitted {
+    /// Restores the files with this loss and the permission.
+    fn prepare(&self, bench: &Bench, files: &BTreeMap<PathBuf, Vec<u8>>, ends: &[usize]) {
+        bench.restore(files);
+        match (self.length)(ends) {
+            Some(length) => cut(bench, files, length),
+            None => std::fs::remove_file(&bench.segments()[0]).unwrap(),
+        }
+        if self.is_without_manifest {
+            for name in ["MANIFEST", "MANIFEST.backup"] {
+                std::fs::remove_file(bench.directory.path().join(name)).unwrap();
+            }
+        }
+        std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
     }
-    assert_eq!(bench.segments().len(), 1, "a start has created another segment");
+
+    /// Expects that a driver has the rows that are left, and reports the missing bytes.
+    async fn check(&self, driver: &Embedded, ends: &[usize], place: &str) {
+        let found: Vec<u32> = keys(driver).await.into_iter().filter(|key| *key != 50).collect();
+        assert_eq!(found, self.keys, "{}, {place}", self.name);
+        let length = (self.length)(ends).unwrap_or(0);
+        let note = format!("00000001.missing-{length}-{}", ends[3] - MARK_BYTES - length);
+        let health = driver.health();
+        assert!(health.set_aside.contains(&note), "{}, {place}: {health:?}", self.name);
+    }
 }
 
 #[tokio::test]
-async fn the_rest_of_an_acknowledged_batch_is_copied_before_the_cut_that_an_operator_permits() {
-    for missing in [1, 40] {
+async fn a_start_that_an_operator_permits_keeps_all_intact_rows_and_notes_the_loss() {
+    for case in &PERMITTED {
         let bench = Bench::quick();
         let (files, ends) = three_batches(&bench).await;
-        cut(&bench, &files, ends[3] - MARK_BYTES - missing);
-        let damaged = std::fs::read(&bench.segments()[0]).unwrap();
-        std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
+        case.prepare(&bench, &files, &ends);
+        let left = std::fs::read(bench.directory.path().join(SEGMENT)).ok();
         for start in 0..3 {
             let driver = bench.open().await;
-            assert_eq!(keys(&driver).await, [1, 2, 11, 12], "start {start}");
-            let health = driver.health();
-            assert_eq!((health.damaged.len(), health.torn_ends.len()), (0, 1), "start {start}: {health:?}");
-            let offset: usize =
-                health.torn_ends[0].strip_prefix("00000001.segment.torn-").unwrap().parse().unwrap();
-            let copy = bench.directory.path().join("quarantine").join(&health.torn_ends[0]);
-            assert!(
-                std::fs::read(copy).unwrap() == damaged[offset..] && offset < damaged.len(),
-                "start {start}"
-            );
+            case.check(&driver, &ends, &format!("start {start}")).await;
+            driver.put(vec![row(50, b"after")]).await.unwrap();
         }
+        let driver = Embedded::open_read_only(bench.directory.path()).await.unwrap();
+        case.check(&driver, &ends, "read-only start").await;
+        assert!(!bench.directory.path().join("MANIFEST.lost").exists(), "{}", case.name);
+        let found = [SEGMENT, "quarantine/00000001.segment"].map(|name| bench.directory.path().join(name));
+        let found = found.iter().find_map(|path| std::fs::read(path).ok());
+        assert!(found == left, "{}: the file changed", case.name);
     }
 }
 
 #[tokio::test]
 async fn a_start_that_an_operator_permits_may_stop_at_each_operation() {
-    let mut bench = Bench::quick();
-    let (files, ends) = three_batches(&bench).await;
-    let length = ends[3] - MARK_BYTES - 10;
-    let damaged = &files[&bench.segments()[0]][..length];
-    let mut stop = 0;
-    loop {
-        bench.disk = FaultyDisk::default();
-        bench.disk.set_sync_skipped(true);
-        cut(&bench, &files, length);
-        std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
-        let is_whole = bench.starts_within(stop).await;
-        if !is_whole {
+    for case in &PERMITTED {
+        let mut bench = Bench::quick();
+        let (files, ends) = three_batches(&bench).await;
+        let mut stop = 0;
+        loop {
+            bench.disk = FaultyDisk::default();
+            bench.disk.set_sync_skipped(true);
+            case.prepare(&bench, &files, &ends);
+            if bench.starts_within(stop).await {
+                break;
+            }
             let place = format!("stop at operation {stop}");
-            let driver = bench.try_open().await.unwrap_or_else(|error| panic!("{place}: {error}"));
-            assert!(keys(&driver).await.starts_with(&[1, 2]), "{place}");
+            let driver = bench.try_open().await.unwrap_or_else(|e| panic!("{}, {place}: {e}", case.name));
+            case.check(&driver, &ends, &place).await;
+            stop += 1;
+            assert!(stop < OPERATIONS_MAX, "the start never ends");
         }
-        let is_copy = |name: &String| {
-            let offset = name.strip_prefix("00000001.segment.torn-").and_then(|text| text.parse().ok());
-            let copy = std::fs::read(bench.directory.path().join("quarantine").join(name)).unwrap();
-            offset.is_some_and(|offset: usize| offset <= ends[2] && copy == damaged[offset..])
-        };
-        let copies = notes(&bench);
-        assert!(copies.iter().any(is_copy), "stop at operation {stop}: {copies:?}");
-        if is_whole {
-            break;
-        }
-        stop += 1;
-        assert!(stop < OPERATIONS_MAX, "the start never ends");
+    }
+}
+
+/// An ended segment is short. Its number of rows is not known, so the rows that are left are found one by one.
+#[tokio::test]
+async fn a_short_ended_segment_keeps_its_rows_and_is_noted() {
+    let bench = Bench::quick();
+    let driver = bench.open().await;
+    for key in 0..30 {
+        driver.put(vec![row(key, &noise(key, 1_000))]).await.unwrap();
+    }
+    drop(driver);
+    let path = bench.directory.path().join(SEGMENT);
+    let length = std::fs::metadata(&path).unwrap().len();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(length / 2).unwrap();
+    let error = bench.try_open().await.err().expect("opens with a short segment").to_string();
+    assert!(error.contains(&format!("{SEGMENT} has {} of {length} bytes", length / 2)), "{error}");
+    std::fs::write(bench.directory.path().join("MANIFEST.lost"), "").unwrap();
+    for start in 0..3 {
+        let driver = bench.open().await;
+        let found = keys(&driver).await;
+        assert!(found.starts_with(&[0, 1, 2, 3]) && found.ends_with(&[28, 29]), "start {start}: {found:?}");
+        let note = format!("00000001.missing-{}-{}", length / 2, length - length / 2);
+        assert_eq!(driver.health().set_aside, [note], "start {start}");
+        assert_eq!(driver.health().damaged, [SEGMENT], "start {start}");
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! The table does not know whether bytes have arrived that a connection has not read yet. So a connection is not evicted, but
 //! asked, and its own task decides ([`Seat::serve`]): it reads the bytes that have arrived (`watched.rs`), and leaves only if
-//! there are none and no request runs. The new connection is admitted without waiting for the decision. If the connection stays,
-//! there is one too many until a later admission asks more. [`ASKED_MAX`] bounds their number.
+//! there are none and no request runs. The new connection is admitted without waiting for the decision. If the asked connection
+//! stays, there is one connection over the limit until a later admission asks two. [`ASKED_MAX`] bounds the number of connections
+//! over the limit.
 //!
 //! A few seats are reserved for new connections when all others are busy, so that health checks get a response.
 
@@ -80,7 +81,7 @@ pub struct Busy(Arc<Seat>);
 /// Whether a new connection gets a seat.
 enum Admission {
     Admitted(Seat),
-    /// Enough connections are asked to leave, and none has decided yet.
+    /// [`ASKED_MAX`] connections are asked to leave and have not decided yet.
     Later,
     /// All connections are busy.
     Refused,
@@ -100,15 +101,15 @@ impl Room {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a connection. `None` when all seats are taken by busy connections. Waits only while many others decide whether
-    /// they leave.
+    /// Admits a connection. Waits only while `ASKED_MAX` other connections decide whether they leave. `None` when busy
+    /// connections have all seats, or when no seat is free after `DECISION_TIME_MAX`.
     pub async fn enter(self: &Arc<Self>) -> Option<Seat> {
         let entered = async {
             loop {
                 match self.admit() {
                     Admission::Admitted(seat) => return Some(seat),
                     Admission::Refused => return None,
-                    // A decision since the admission was tried is stored.
+                    // `notify_one` stores a permit, so a decision between `admit` and this wait is not missed.
                     Admission::Later => self.decided.notified().await,
                 }
             }
@@ -132,7 +133,8 @@ impl Room {
         Admission::Refused
     }
 
-    /// Logs that accept failed, and pauses. If no file descriptors are left, closing an idle connection frees one.
+    /// Logs that accept failed, asks an idle connection to leave, and pauses. If no file descriptors are left, that connection
+    /// frees one when it leaves.
     pub async fn relieve(&self, listener: &str) {
         tracing::warn!(listener, "accept failed");
         self.table().ask(false);
@@ -172,7 +174,7 @@ impl Table {
         self.open.len() - self.kept.iter().sum::<usize>()
     }
 
-    /// Asks the connection that is idle longest to leave. Returns false if none is idle, or enough are asked.
+    /// Asks the connection that is idle longest to leave. Returns false if none is idle, or if [`ASKED_MAX`] are asked already.
     fn ask(&mut self, is_reserve: bool) -> bool {
         if self.asked() >= ASKED_MAX {
             return false;
@@ -187,7 +189,7 @@ impl Table {
             return false;
         };
         self.kept[usize::from(is_reserve)] -= 1;
-        // The task must see it after it is woken.
+        // Set before the wake, so that the woken task sees it.
         state.is_asked.store(true, Ordering::Release);
         state.task.wake();
         true
@@ -199,7 +201,7 @@ impl Seat {
         self.state.is_reserve
     }
 
-    /// The socket of the connection reports to it.
+    /// The probe to which the socket of the connection reports.
     pub fn probe(&self) -> Arc<Probe> {
         self.state.probe.clone()
     }
@@ -318,7 +320,7 @@ mod tests {
         let begun = seat.begin();
         assert!(!leaves(&seat));
         drop(begun);
-        // There is one connection too many, so the next one asks both.
+        // There is one connection over the limit, so the next admission asks both.
         let newest = enter(&room).unwrap();
         assert!(leaves(&seat) && leaves(&newer) && !leaves(&newest));
     }

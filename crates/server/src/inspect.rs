@@ -70,9 +70,10 @@ pub struct Damage {
     pub places: u64,
     /// Total size of these places, bytes.
     pub bytes: u64,
-    /// Names of files that cannot be read at all.
+    /// Names of unreadable files. The server moves such files to a directory `quarantine/`.
     pub quarantined: Vec<String>,
-    /// Names of copies of ends that were cut off although they may have been acknowledged.
+    /// Names of the files with copies of bytes that were cut off the ends of files, although these bytes may have been
+    /// acknowledged.
     pub torn_ends: Vec<String>,
     /// Bytes that were cut off the ends of files at the last start.
     pub torn_bytes: u64,

@@ -36,7 +36,7 @@ impl Port {
     pub fn reserve(key: &'static str, address: Address) -> Result<Self, ServeError> {
         let listening = || {
             let socket = if address.0.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-            // Otherwise the connections of an earlier server block the port for a minute.
+            // Otherwise the closed connections of an earlier server (TIME_WAIT) block the port for a minute.
             socket.set_reuseaddr(true)?;
             socket.bind(address.0)?;
             let listener = socket.listen(BACKLOG)?;
@@ -97,7 +97,7 @@ mod tests {
         Port::reserve("records", Address(address)).unwrap();
     }
 
-    /// Most servers bind such a socket. Two of them may be bound to one address, but only one may listen.
+    /// Most servers set `SO_REUSEADDR`. Two sockets with this option may be bound to one address, but only one may listen.
     #[tokio::test]
     async fn a_socket_that_shares_its_address_cannot_listen_on_a_reserved_port() {
         let (_port, address) = reserved();

@@ -46,7 +46,7 @@ impl Received {
         Self(counts.into_iter().map(|((service, kind), count)| ((service.to_owned(), kind), count)).collect())
     }
 
-    /// Adds the samples of known series. Their notes are the numbers of their services.
+    /// Adds the samples of known series. The note of a known series is the number of its service in `services`.
     #[must_use]
     pub fn and(mut self, known: &KnownSamples, services: &Services) -> Self {
         for (note, count) in known.notes() {

@@ -4,6 +4,7 @@
 //! a chunk are damaged, the new row lacks these columns. Journals are written again, record by record. Until all data is on
 //! disk, the file `INCOMPLETE` in the new directory prevents a server from opening it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,7 +28,7 @@ const PUT_BYTES: usize = 8 << 20;
 pub struct Repaired {
     /// The same findings as from a check.
     pub findings: Findings,
-    /// Numbers of series with a row in the new directory: series of samples, of entries, of calls. Series that are only in
+    /// Numbers of series with a row in the new directory: series of samples, of entries, of executions. Series that are only in
     /// journals are not counted.
     pub series: [usize; 3],
     pub rows: u64,
@@ -39,13 +40,20 @@ pub struct Repaired {
     pub lacks_tokens: bool,
 }
 
+/// Also reads the files in `accepted` if they seem to be of another store.
+///
 /// # Errors
 /// `Locked` when a server uses `data`. `Invalid` when `into` is not empty, or `data` is the unfinished result of a repair.
 /// `Version` when a newer version wrote `data`. `Io`, and other errors of the driver. If the copy has begun, an error leaves
 /// `into` marked as incomplete.
-pub async fn repair(data: &Path, into: &Path, progress: Progress<'_>) -> Result<Repaired> {
+pub async fn repair(
+    data: &Path,
+    into: &Path,
+    accepted: &BTreeSet<String>,
+    progress: Progress<'_>,
+) -> Result<Repaired> {
     let _shared = DirectoryLock::share(data)?;
-    let mut source = Source::open(data, Depth::Whole).await?;
+    let mut source = Source::open_accepting(data, Depth::Whole, accepted).await?;
     begin(into)?;
     let lock = DirectoryLock::acquire(into)?;
     let url = format!("embedded:{}", into.join("chunks").display());
@@ -91,7 +99,7 @@ fn begin(into: &Path) -> Result<()> {
     write().map_err(|e| Error::io("write", &path, e))
 }
 
-/// Flushes the directory, then removes the file `INCOMPLETE`.
+/// Syncs the directory, then removes the file `INCOMPLETE`.
 fn finish(into: &Path) -> Result<()> {
     let path = into.join(INCOMPLETE);
     let done = || {
@@ -122,8 +130,8 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
     Ok(())
 }
 
-/// If tokens were in use, notes this in the new directory. Otherwise its server would admit every client. Returns whether
-/// tokens were in use and the new directory lacks them.
+/// If tokens were in use, notes this in the new directory. Without this note, and without a file of tokens, a server of the new
+/// directory would admit every client. Returns whether tokens were in use and the new directory lacks them.
 fn keep_closed(data: &Path, into: &Path) -> Result<bool> {
     if !access::file::is_used(data) {
         return Ok(false);

@@ -45,7 +45,8 @@ fn batch(metrics: &Metrics, at: Timestamp) -> Batch {
                 SERVICE => ("exported_service", *value),
                 other => (other, *value),
             });
-            // Labels of the server are within the limits, but names of services, which agents choose, may be too long.
+            // The server's own labels are within the limits, but agents choose the names of services. A series whose service
+            // has a too long name is not stored.
             if let Ok(labels) = Labels::new(own.chain([(NAME, name.as_str()), (SERVICE, "tacho")])) {
                 let samples = vec![Sample { at, value: point.value }];
                 batch.samples.push(SampleSeries { labels: Arc::new(labels), samples });

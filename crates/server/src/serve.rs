@@ -1,8 +1,8 @@
 //! Starts and stops the server.
 //!
-//! The order of the start matters. The first checks change nothing but the lock file: TLS files, the lock, the rules for
-//! probes, the ports. Then the store opens and recovers the directory. Then the listeners start. Before this, connections are
-//! closed at once. Shutdown stops the listeners first, then the store.
+//! The order of the start matters. The first checks change nothing but the lock file. They concern the TLS files, the lock, the
+//! rules for probes, and the ports. Then the store opens and recovers the directory. Then the listeners start. Until they start,
+//! connections are closed at once. Shutdown stops the listeners first, then the store.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Snapshots for backups: hard links to the files of the store at one moment. After them, the other files of the data directory
-//! are linked or copied.
+//! Snapshots for backups: hard links to the files of the store at one moment. Then the server links or copies the side files of
+//! the data directory (`SIDE_FILES`).
 //!
 //! `snapshots/ID/` has the layout of a data directory. A client reads its files and then releases the snapshot. If merges,
 //! retention or deletions remove a file of the store, the link keeps its bytes. Each snapshot has a lease, because a client may
@@ -23,7 +23,7 @@ pub const SNAPSHOTS_MAX: usize = 2;
 /// A snapshot that is not renewed for this long is removed. Clients renew it several times in this time.
 pub const LEASE: Duration = Duration::from_secs(60);
 /// The only side file that users change in place, and the only one that may be a symbolic link. The other side files are
-/// replaced as a whole, so the bytes behind a link to them do not change.
+/// replaced as a whole, so the bytes behind a hard link to them do not change.
 const SETTINGS: &str = "tacho.toml";
 
 #[derive(Clone, Debug)]
@@ -32,8 +32,9 @@ pub struct Snapshot {
     pub directory: PathBuf,
     /// Every record that was acknowledged before this time is in the snapshot, unless it was deleted.
     pub begun: Timestamp,
-    /// The newest journal and its acknowledged bytes.
+    /// The newest generation in memory; 0 if there is none.
     pub generation: u64,
+    /// The acknowledged bytes in the journal of `generation`.
     pub offset: u64,
     /// Paths relative to `directory`, with the bytes that belong to the snapshot. Files may be longer.
     pub files: Vec<PinnedFile>,
@@ -100,7 +101,7 @@ impl Snapshots {
             let file = |PinnedFile { name, bytes }| PinnedFile { name: format!("{folder}/{name}"), bytes };
             files.extend(some.into_iter().map(file));
         }
-        // The side files follow the journals, because one of them has the types of the journals' records.
+        // The side files are linked after the journals, so that `record_types.json` has the types of all records in the journals.
         files.extend(link_side_files(&self.data, &directory)?);
         tracing::info!(snapshot = %id, files = files.len(), "snapshot made for a backup");
         let (generation, offset) = (pinned.generation, pinned.offset);
@@ -124,7 +125,7 @@ impl Snapshots {
         if removed.is_err() {
             tracing::warn!(snapshot = id, "snapshot was not removed");
         }
-        // The links count toward the limit on snapshots until they are removed.
+        // The snapshot counts toward `SNAPSHOTS_MAX` until its links are removed.
         self.leases().retain(|lease| lease.id != id);
         true
     }

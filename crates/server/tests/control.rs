@@ -157,7 +157,9 @@ fn an_agent_that_answered_follows_until_the_rules_change() {
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 1);
     agent.bye();
     assert_eq!(agent.receive(), None);
-    server.wait_until("its disconnect", || server.standings() == standing(Standing::Follows, false));
+    server.wait_until("the disconnect of the agent", || {
+        server.standings() == standing(Standing::Follows, false)
+    });
     assert_eq!(server.metrics.control.agents.with(["shop"]).get(), 0);
 }
 

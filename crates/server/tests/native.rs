@@ -342,7 +342,7 @@ fn an_http_client_on_the_native_port_gets_an_http_response_with_the_http_port() 
     let server = start();
     for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"] {
         let mut stream = TcpStream::connect(server.at).unwrap();
-        // The request arrives in parts. It is longer than the part that is read before the response.
+        // The client sends the request in several writes. The server responds before it has read the whole request.
         let body = "x".repeat(100_000);
         for part in [&method[..1], &method[1..], " /write HTTP/1.1\r\nHost: x\r\n\r\n", &body] {
             stream.write_all(part.as_bytes()).unwrap();
@@ -462,7 +462,7 @@ fn heartbeats_are_answered_and_drops_counted_once() {
     report(7, 8);
 }
 
-/// Twenty connections have sent a part of a large frame, more than there are permits for large frames.
+/// Each of twenty connections has sent a part of a large frame. There are fewer permits for large frames.
 #[test]
 fn stalled_large_frames_do_not_block_the_large_frames_of_others() {
     let hour = Duration::from_secs(3_600);

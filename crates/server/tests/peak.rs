@@ -28,8 +28,9 @@ const TRIES: usize = 6;
 const MIN_BYTES: usize = 8 << 20;
 /// Memory per byte of a request without records, for its body, its decoded parts, and its parsed form.
 const PER_BYTE: usize = 24;
-/// Largest requests of this test: a body of a form or of JSON, and the parameters in a head.
+/// Size limit of a body with a form or JSON.
 const FORM_BYTES: usize = 1 << 20;
+/// Size limit of the parameters in the head of a request.
 const HEAD_BYTES: usize = 60_000;
 /// Size limit of a decompressed body of records. It is low, because decompression is slow in a debug build.
 const BODY_BYTES: usize = 2 << 20;
@@ -180,7 +181,7 @@ const DOORS: &[Door] = &[
 fn no_request_takes_more_memory_than_its_bytes_allow() {
     check_that_all_routes_are_known();
     let server = Inside::start(Arc::new(MemoryDriver::new()), BODY_BYTES);
-    // Fills caches that are filled only once.
+    // The first query fills caches. Their memory must not count for the requests of the test.
     send(
         server.http,
         &Request { method: "GET", path: "/api/v1/query?query=up".into(), headers: "", body: vec![] },

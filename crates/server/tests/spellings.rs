@@ -114,6 +114,7 @@ struct Sudden<'a> {
     finder: Finder<'a>,
     store: &'a Store,
     learned: Vec<Learned>,
+    /// Number of lookups before the store learns them.
     lookups: u64,
 }
 
@@ -182,8 +183,8 @@ fn known(body: &Body, decoder: &mut Decoder, finder: &mut dyn FindSeries) -> Dec
     }
 }
 
-/// An `odd` line may have texts or errors. Lines with different spellings of a series never have the same time, because either
-/// of two such samples may win.
+/// An `odd` line may have texts or errors. Lines with different spellings of a series never have the same time: of two samples
+/// with the same time, the stores could keep different ones.
 fn line(random: &mut Random, host: u64, odd: bool) -> String {
     let spelling = random.below(2);
     let tags = [format!("host={host}"), r"path=/a\ b\,c".to_owned()];
@@ -219,8 +220,8 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An encoded series of remote write. An `odd` series may have fields that need a closer look. Its times differ from those of
-/// lines.
+/// An encoded series of remote write. An `odd` series may have a histogram or a late label, and then the decoder makes its
+/// labels even if the store knows it. The times differ from the times of all lines.
 fn series(random: &mut Random, host: u64, odd: bool) -> Vec<u8> {
     let label =
         |name: &str, value: &str| field(1, &[field(1, name.as_bytes()), field(2, value.as_bytes())].concat());
@@ -274,7 +275,7 @@ fn body(random: &mut Random) -> Body {
     Body::Lines(lines.collect())
 }
 
-/// A decoder that has discarded its heads, so that it asks the store for series.
+/// A decoder that has discarded the heads (measurement and tags) that it remembered, so that it asks the store for series.
 fn asking() -> Decoder {
     let mut decoder = Decoder::default();
     let lines: String = (0..40_000).map(|n| format!("fill,n={n} v=1\n")).collect();

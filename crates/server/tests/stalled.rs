@@ -20,7 +20,7 @@ const MIB: usize = 1 << 20;
 /// Clients that do not read, more than `REQUESTS_MAX`.
 const CLIENTS: usize = 8;
 const REQUESTS_MAX: usize = 4;
-/// Memory for the export of each client, 16 MiB and the list of series.
+/// Memory for the exports of all clients. An export counts as 16 MiB and the list of its series, together less than 17 MiB.
 const ANSWER_BYTES_MAX: usize = CLIENTS * 17 * MIB;
 /// The answer about all series has 10 MiB, more than the buffers of its connection.
 const SERIES: usize = 20_000;

@@ -16,7 +16,7 @@ pub struct Agent {
     pub over_network: bool,
     /// The records that must be in the store.
     pub model: Model,
-    /// Every entry and execution that this agent ever made, even if it was deleted. For its samples see `values`.
+    /// All entries and executions that this agent ever made, even deleted ones. `values` has its samples.
     pub sent: Model,
     /// The value of every sample that this agent ever made, by series and time.
     values: BTreeMap<(String, i64), Vec<Value>>,
@@ -24,7 +24,7 @@ pub struct Agent {
     pub frames: VecDeque<Frame>,
     pub next: u64,
     pub acked: u64,
-    /// A deletion that was started and has not succeeded: series and range.
+    /// A deletion that was started and has not succeeded: name of the series (`None`: all series) and range.
     pub deleting: Option<(Option<&'static str>, TimeRange)>,
 }
 

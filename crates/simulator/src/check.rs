@@ -52,7 +52,7 @@ fn compare_samples(
         let records = (samples.len() - found.len()) as u64;
         return Err(Failure::Doubled {
             records,
-            text: format!("{of}: {records} samples repeat the time of another"),
+            text: format!("{of}: {records} samples have the time of another sample"),
         });
     }
     let expect = expect(&found);
@@ -70,7 +70,7 @@ fn compare_samples(
     }
 }
 
-/// Entries of the same time are in their order of arrival.
+/// Entries of the same time must be in their order of arrival.
 fn compare_entries(session: u128, found: Vec<Entry>, expect: &[Entry]) -> Result<(), Failure> {
     let mut expect = expect.to_vec();
     expect.sort_by_key(|entry| entry.at);
@@ -81,7 +81,7 @@ fn compare_entries(session: u128, found: Vec<Entry>, expect: &[Entry]) -> Result
     let [found, expect] = [found, expect].map(|list| list.into_iter().map(key).collect());
     let of = format!("entries of session {session}");
     compare_lists(&of, found, expect)?;
-    Err(Failure::Invented { text: format!("{of} are in another order") })
+    Err(Failure::Invented { text: format!("{of} are not in the order of arrival") })
 }
 
 fn compare_lists<T: Ord + std::fmt::Debug>(

@@ -40,8 +40,8 @@ pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Cuts off acknowledged rows that a process has written after its start. The manifest does not state them, so only `END`
-/// shows that they are missing. Each of the next starts must report the missing end.
+/// Cuts off acknowledged rows that a process has written after its start. The manifest does not state these rows, so only the
+/// file `END` of the driver shows that they are missing. Each of the next two starts must report the missing end.
 async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
     for _ in 0..WRITERS_MAX {
         write_rows(world, totals).await.map_err(|end| match end {
@@ -58,7 +58,7 @@ async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
             let health = driver.health();
             let is_named = health.places_in.iter().any(|name| path.ends_with(name));
             if missing > 0 && (!is_named || health.damaged_bytes < missing) {
-                let text = format!("the {start} start does not report {missing} bytes after {text}");
+                let text = format!("the {start} start does not report {missing} missing bytes after {text}");
                 return Err(Failure::Lost { records: 0, text });
             }
             drop(driver);

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 #[cfg(feature = "mutations")]
 const SEEDS_A_MUTATION: u64 = 400;
 
-/// Searches all faults, or the faults that the arguments name.
+/// Searches for all faults, or for the faults that the arguments name.
 #[cfg(feature = "mutations")]
 fn search_mutations() -> ExitCode {
     use tacho_simulator::mutations::search;

@@ -19,7 +19,7 @@ pub fn search(mutation: Mutation, first: u64, seeds_max: u64) -> Search {
     Mutation::set(Some(mutation));
     let mut search = Search { mutation, seeds: None, failure: String::new() };
     for tried in 0..seeds_max {
-        // The store may also panic, because a fault breaks an assertion.
+        // A fault may also break an assertion of the store, which then panics.
         let run = catch_unwind(AssertUnwindSafe(|| one(first + tried, false, &mut Totals::default())));
         search.failure = match run {
             Ok(Ok(_)) => continue,

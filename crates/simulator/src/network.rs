@@ -1,4 +1,4 @@
-//! Connections of agents to the recorder, on a network that delays, cuts and loses bytes.
+//! Connections of agents to the recorder, on a network that delays and loses bytes, and cuts connections.
 //!
 //! The recorder is the listener of the server (`tacho_server::listen`): frames, sessions, acknowledgements. An agent opens
 //! a connection for each round of frames and keeps each frame until its ACK (`docs/format/wire.md`). The network cuts some
@@ -38,7 +38,7 @@ const OPERATIONS: u64 = 9;
 /// Id of the name of the only thread.
 const THREAD: u64 = 1;
 
-/// The recorder of one life of the machine, and its connections.
+/// The recorder of one process, and the connections of the recorder.
 #[derive(Default)]
 pub struct Network {
     recorder: Option<Recorder>,
@@ -74,8 +74,8 @@ impl Network {
         Some(here)
     }
 
-    /// Takes a connection that an agent no longer uses. If it is silent, it stays open for now, so the recorder does not see its
-    /// end. Otherwise it is closed.
+    /// Takes a connection that an agent no longer uses. A silent connection stays open until `SILENT_MAX` newer ones are
+    /// silent, so the recorder does not see its end at once. Other connections are closed.
     pub fn leave(&mut self, heard: Heard) {
         if heard.is_silent {
             self.silent.push(heard.stream);

@@ -1,4 +1,4 @@
-//! Runs many seeds, and counts.
+//! Runs many seeds, and counts what happens in them: crashes, records, damages, failures.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ pub struct Plan {
     pub seeds: u64,
     /// No seed starts after this time.
     pub time: Duration,
-    /// Whether each operation is printed.
+    /// Whether each operation of the disk is logged.
     pub trace: bool,
 }
 
@@ -23,12 +23,13 @@ pub struct Totals {
     pub ended_processes: u64,
     /// Crashes while a store was opened.
     pub during_open: u64,
-    /// Stops of the process in order.
+    /// Orderly stops of the process.
     pub stops: u64,
     pub acknowledged_frames: u64,
     pub acknowledged_records: u64,
-    /// Connections of agents to the recorder, and those that ended before all frames were acknowledged.
+    /// Connections of agents to the recorder.
     pub connections: u64,
+    /// Connections that ended before all frames were acknowledged.
     pub cut_connections: u64,
     /// Frames that were stored, but whose ACK did not reach the agent.
     pub found_frames: u64,

@@ -10,7 +10,7 @@ use crate::disk::Faults;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// All agents record frames, and send what is not acknowledged.
+    /// All agents record frames, and send the frames that are not acknowledged.
     Send,
     /// One agent sends other records with the number of its last acknowledged frame.
     Repeat,
@@ -75,7 +75,7 @@ impl Life {
     }
 }
 
-/// Failing calls of the driver, and random waits, so that tasks run in another order for each seed.
+/// Failing calls of the driver, and random waits, so that tasks run in a different order for each seed.
 pub const fn driver_faults(random: &mut Random) -> DriverFaults {
     let errors = if random.one_in(3) { 12 } else { 0 };
     DriverFaults {

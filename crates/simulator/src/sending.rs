@@ -19,7 +19,7 @@ struct Appending {
     wait: Duration,
 }
 
-/// What is sent in one step.
+/// The appends and the connections of one step.
 #[derive(Default)]
 struct Round {
     appends: Vec<Appending>,
@@ -27,7 +27,7 @@ struct Round {
 }
 
 impl World {
-    /// The agents record frames, and send what is not acknowledged. Some connections are cut while their frames are
+    /// The agents record frames, and send the frames that are not acknowledged. Some connections are cut while their frames are
     /// appended. The next connection sends the same frames.
     pub async fn send(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         for agent in &mut self.agents {
@@ -48,7 +48,7 @@ impl World {
             match result {
                 Ok(()) => self.take_ack(at, last, totals),
                 Err(error) => {
-                    // The recorder ends the connection. Some frames of the group may be stored.
+                    // The recorder would end the connection, so the agents connect again. Some frames of the group may be stored.
                     self.accept(&error)?;
                     self.reconnect(open, totals)?;
                 }
@@ -125,7 +125,8 @@ async fn append(store: &Store, group: &Group) -> tacho_store::Result<()> {
     Ok(())
 }
 
-/// Appends a batch. For half of the batches, does the same as a decoder that finds known series: their samples have no labels.
+/// Appends a batch. Half of the batches are appended as after a decoder that finds known series: the samples of known series have
+/// no labels.
 async fn append_batch(store: &Store, batch: Arc<Batch>, origin: Origin) -> tacho_store::Result<Appended> {
     if origin.seq.is_multiple_of(2) {
         return store.append(batch, Some(origin)).await;

@@ -22,13 +22,13 @@ use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
 
 const AGENTS: u128 = 3;
-/// Number of lives of one seed before its last lives (`World::end`). Each of these lives ends with a crash.
+/// Number of lives of one seed before the last three processes (`World::end`). A life is one process, and ends with a crash.
 const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
 pub const CHUNKS: &str = "/data/chunks";
 /// Size of a segment of the driver, bytes: small, so that segments are sealed and rewritten.
 const SMALL_SEGMENT_BYTES: u64 = 12_000;
-/// Limit on the attempts of one operation. A store that still fails without faults is stuck.
+/// Limit on the attempts to open the store or to delete records. If the last attempt fails, the store is stuck.
 const ATTEMPTS_MAX: usize = 200;
 
 pub struct Open {
@@ -59,7 +59,7 @@ pub struct World {
     trace: bool,
     /// Whether any operation of the disk may have failed.
     disk_failed: bool,
-    /// If the last process was stopped in order: for each agent, the last frame that its store had.
+    /// For each agent, the number of its last frame in the store at the last stop in order. `check_stopped` takes these numbers.
     stopped: Option<Vec<u64>>,
 }
 
@@ -169,7 +169,7 @@ impl World {
         Ok((store, driver))
     }
 
-    /// Opens the store. A failure of the disk is followed by another start.
+    /// Opens the store. If the disk fails, ends the process and opens the store again.
     pub async fn open(&mut self, totals: &mut Totals) -> Result<Open, End> {
         for attempt in 0..ATTEMPTS_MAX {
             let error = match self.try_open().await {
@@ -225,7 +225,7 @@ impl World {
     }
 
     /// Stops the process in order. The process may leave journals to the next process. In half of the cases, the agents first
-    /// send frames while every sync of the disk fails.
+    /// send frames while every sync and every cut of a file fails.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if self.random.one_in(2) {
             self.disconnect(open, totals).await?;
@@ -276,7 +276,8 @@ impl World {
                 })?;
             }
             self.check(&open, totals).await?;
-            // If a copy of a torn end cannot be made, the end stays in its file and is reported.
+            // If the disk fails while the driver copies the torn end of a segment file, the end stays in the file, and the driver
+            // reports it.
             let damaged = open.store.driver_health().damaged;
             if !damaged.is_empty() && !self.disk_failed {
                 return Err(Failure::Reported(format!("{damaged:?}")).into());
@@ -316,7 +317,7 @@ impl World {
             Step::Send => return self.send(open, totals).await,
             Step::Repeat => return self.repeat(open).await,
             Step::Delete => {
-                // Otherwise it would be unknown which frames are stored before the deletion.
+                // While agents are connected, it is unknown which frames are stored before the deletion.
                 self.disconnect(open, totals).await?;
                 let at = self.random.below(AGENTS as u64) as usize;
                 self.agents[at].deleting = Some(deletion(&mut self.random, self.now));

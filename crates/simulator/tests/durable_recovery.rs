@@ -22,7 +22,7 @@ async fn open(disk: &SimulatedDisk) -> Arc<Store> {
 
 async fn append(store: &Store, seq: u64) -> tacho_store::Result<()> {
     let labels = Arc::new(Labels::new([("name", "m")]).unwrap());
-    // Long enough for several sectors.
+    // The samples fill several sectors of the journal.
     let samples =
         (0..200).map(|n| Sample { at: seq as i64 * 1_000 + n, value: Value::U64(n as u64 * 77_777) });
     let batch =

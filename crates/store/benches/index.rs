@@ -1,7 +1,7 @@
 //! Latency of selections in an index of a million series. `cargo bench -p tacho-store --bench index`
 //!
 //! The series are those of the TSBS devops load: 10,000 hosts with ten tags and 100 metric names each. `SERIES=100000`
-//! uses fewer.
+//! uses fewer hosts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

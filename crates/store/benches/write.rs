@@ -1,8 +1,9 @@
 //! Cost per value from `append` to the disk, and duration of a start after a crash.
 //! `cargo bench -p tacho-store --bench write`
 //!
-//! The values are whole numbers that change a little, ten series per host, as the CPU values of the TSBS devops load. CPU time is
-//! the time of the whole process. Batches are built before the measurement. `VALUES=1000000` uses fewer values.
+//! Each host has ten series. Their values are whole numbers that change a little, like the CPU values of the TSBS devops load.
+//! The CPU time includes all threads of the process. Batches are built before the measurement. `VALUES=1000000` uses fewer
+//! values.
 
 use std::sync::Arc;
 use std::time::Instant;

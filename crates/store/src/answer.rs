@@ -29,13 +29,13 @@ impl SampleAnswer {
 pub enum Piece {
     /// Samples of chunks or of memtables, within the requested range.
     Samples { times: Times, values: ValueColumn },
-    /// Statistics of a chunk without NaN values. The chunk is inside one window of the query, and overlaps no other
-    /// samples of its series.
+    /// Statistics of the series in one chunk. None of its values in the chunk is NaN, and their sum is finite. The chunk is
+    /// inside one window of the query, and overlaps no other samples of the series.
     Summary(Summary),
 }
 
 impl Piece {
-    /// Number of samples in memory. The samples of a summary are not counted.
+    /// Number of samples in this piece. A summary has none.
     pub fn len(&self) -> usize {
         match self {
             Self::Samples { values, .. } => values.len(),
@@ -84,12 +84,12 @@ pub struct ReadReport {
     pub chunks_decoded: u64,
     pub values_decoded: u64,
     pub bytes_read: u64,
-    /// Bytes of the columns of the requested series in these chunks: their times and their values.
+    /// Bytes of the columns of times of these chunks, and of the columns of values of the requested series.
     pub column_bytes: u64,
     /// Upper bound of the difference between a returned time and the recorded time, ns.
     pub time_error_max: u64,
     /// Upper bound of the difference between a returned value and the recorded value, in the unit of its series. For an
-    /// aggregated value, the error bound that its chunk states.
+    /// aggregated value, this is the error bound that its chunk states.
     pub value_error_max: f64,
     /// The aggregation with the longest step among all values used.
     pub thinned: Option<Aggregation>,

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub struct Origin {
     /// Random number that the sender draws when its process starts.
     pub session: u128,
-    /// Number of the first frame in the batch. Older journals (versions 1 and 2) do not state this number; it is then 0.
+    /// Number of the first frame in the batch. Journals of versions 1 and 2 do not state this number; it is then 0.
     pub first: u64,
     /// Number of the last frame. Frame numbers rise from 1; gaps are allowed.
     pub seq: u64,
@@ -176,8 +176,8 @@ fn is_empty(batch: &Batch, kind: Kind, position: usize) -> bool {
     }
 }
 
-/// Number of records of one series of a batch. Called only for refused series, because counting calls visits
-/// all events.
+/// Number of records of one series of a batch. Called only for refused series, because a count of completed calls
+/// reads all events.
 fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
     match kind {
         Kind::Sample => batch.samples.get(position).map_or(0, |s| s.samples.len()),
@@ -189,7 +189,8 @@ fn records(batch: &Batch, kind: Kind, position: usize) -> usize {
     }
 }
 
-/// A batch that passed all checks. It is shared with the sender, because the sender may have to send it again.
+/// A batch that passed all checks. The caller of `Store::append` may also keep the batch, to append it
+/// again after an error.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arrival {
     pub origin: Option<Origin>,
@@ -237,7 +238,7 @@ impl Arrival {
         self.batch.samples.iter().filter(|s| !s.samples.is_empty()).map(|s| (s.labels.id(), s))
     }
 
-    /// Number of series of all kinds, with those that have no records.
+    /// Number of series of all kinds, including series without records.
     pub fn series_count(&self) -> usize {
         let Batch { samples, entries, executions, .. } = &*self.batch;
         self.known.runs() + samples.len() + entries.len() + executions.len()
@@ -251,7 +252,7 @@ impl Arrival {
         self.batch.executions.iter().filter(|s| !s.segments.is_empty()).map(|s| (s.labels.id(), s))
     }
 
-    /// All series with labels that have records, by kind.
+    /// All series that arrived with labels and with records, in the order of their kinds.
     pub fn series(&self) -> impl Iterator<Item = (Kind, SeriesId, &Arc<Labels>)> {
         let samples = self.samples().map(|(id, s)| (Kind::Sample, id, &s.labels));
         let entries = self.entries().map(|(id, s)| (Kind::Entry, id, &s.labels));
@@ -266,8 +267,9 @@ impl Arrival {
     }
 }
 
-/// Estimated memory of a series of samples and of each of its samples, bytes.
+/// Estimated memory of a series of samples without its samples, bytes.
 pub const SERIES_BYTES: usize = 64;
+/// Estimated memory of one sample, bytes.
 pub const SAMPLE_BYTES: usize = 16;
 
 pub fn entry_bytes(entry: &Entry) -> usize {

@@ -5,9 +5,9 @@
 //! ```text
 //!   times   ──────[ 3 ]──────────[  7  ][ 9 ]──   since(7, all) = [ 9 ]
 //! ```
-//! A change is reported when all later reads see it, and before its sender gets an answer. A reader that takes the number
-//! first and then reads therefore never keeps a state that is older than its number. When a log is full, neighbouring intervals
-//! are joined: more times then count as changed, never fewer.
+//! The store reports a change only when all later reads see it, and before the sender of the records gets an answer. A reader
+//! first takes the last number, and then reads. So it never keeps a state that is older than its number. When a log is full,
+//! neighbouring intervals are joined: more times then count as changed, never fewer.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::arrival::Arrival;
 use crate::counters::Count;
 use crate::policy::Policies;
 
-/// Limit on the intervals of a log. It bounds memory and the time of a question.
+/// Limit on the intervals of a log. It bounds memory and the time that [`Changes::since`] takes.
 const INTERVALS_MAX: usize = 1_024;
 /// Samples of one batch that are older than its newest sample by more than this, ns, are reported as a change of their own. So a
 /// few late samples do not make all times up to the present count as changed.
@@ -29,7 +29,7 @@ const LATE_NS: i64 = 600_000_000_000;
 pub enum Change {
     /// The samples that a read returns.
     Samples,
-    /// Only the chunks that hold them, and so which summaries a read returns.
+    /// Only the chunks that hold the samples. A read may then return other summaries of chunks.
     Chunks,
     /// Only the headers of chunks. From these, a read estimates the number of samples in a time range, as if the samples of a
     /// chunk were spread evenly. A chunk with late samples therefore changes estimates for all times between its first and its
@@ -37,7 +37,7 @@ pub enum Change {
     Counts,
 }
 
-/// The changes of a store. Each question and each report runs for some microseconds only.
+/// The changes of a store. Each call of `since` or `report` holds the lock of the logs for some microseconds only.
 #[derive(Debug, Default)]
 pub struct Changes {
     logs: Mutex<Logs>,
@@ -58,7 +58,7 @@ struct Logs {
 }
 
 impl Changes {
-    /// A merge may move the time of a sample, and that of its copy. So the distance is twice the largest
+    /// A merge may move the time of a sample, and also the time of its resent copy. So the distance is twice the largest
     /// move.
     pub fn new(policies: &Policies) -> Self {
         let downsamples = !policies.downsampling.is_empty();
@@ -147,7 +147,7 @@ impl Log {
         found.into_iter()
     }
 
-    /// `number` is above all numbers of the log. Returns the number of intervals that were joined with a neighbour.
+    /// `number` must be above the number of each interval. Returns the number of intervals that were joined with a neighbour.
     fn set(&mut self, range: TimeRange, number: u64) -> usize {
         let inside: Vec<Timestamp> = self.0.range(range.start..=range.end).map(|(start, _)| *start).collect();
         let mut last =

@@ -63,7 +63,7 @@ pub enum Seal {
     Failure,
 }
 
-/// A group with this many bytes takes no further batch. It bounds the wait of the first batch.
+/// A group with this many bytes takes no further batch. This limit bounds the wait of the first batch.
 const GROUP_BYTES_MAX: usize = 8 << 20;
 /// A group with this many series takes no further batch. Its last batch may have up to a million series.
 const GROUP_SERIES_MAX: usize = 16_384;
@@ -72,9 +72,9 @@ const SMALL_SERIES_MAX: usize = 4_096;
 /// A generation with this many samples of one series is sealed. This bounds the memory for encoding the generation and does not
 /// shorten chunks, which have fewer samples.
 const SERIES_VALUES_MAX: usize = 1 << 18;
-/// A generation with many series is sealed not at `seal_bytes`, but when it takes this many bytes of memory per series of samples
-/// ([`seal_bytes`]). Each sealed series costs a definition in the next journal and a column of a chunk, so it should have many
-/// samples. A series of a counter with 20 samples takes about 90 bytes.
+/// A generation with many series is sealed not at [`Options::seal_bytes`], but when it takes this many bytes of memory per series
+/// of samples (function [`seal_bytes`]). Each sealed series costs a definition in the next journal and a column of a chunk, so it
+/// should have many samples. A series of a counter with 20 samples takes about 90 bytes.
 const SEAL_BYTES_PER_SERIES: usize = 96;
 /// Longest wait for a command while no generation is open.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -105,7 +105,7 @@ pub struct StoreParts {
     pub changes: Arc<Changes>,
 }
 
-/// State of the thread: the open journal file and the definitions in it.
+/// State of the writer: the open journal file and the definitions in it.
 pub struct Committer {
     store: StoreParts,
     receiver: Receiver<Command>,
@@ -230,7 +230,7 @@ impl Committer {
             return Ok(());
         }
         if !Mutation::BrokenJournalNotCut.is_on() {
-            // Otherwise a recovery could read a refused batch.
+            // Without this cut, a recovery could read a refused batch.
             self.cut_broken()?;
         }
         let store = &self.store;
@@ -301,7 +301,8 @@ impl Committer {
                 active.journal.length = length;
                 store.budget.add(active.bytes.saturating_sub(before));
                 store.chunks.add(active.window_changes - window_changes);
-                // Before `sessions.take`: from then on another thread acknowledges a repetition of this frame.
+                // This report must precede `sessions.take`. After `take`, another thread may acknowledge a repetition of this
+                // frame.
                 times.into_iter().for_each(|times| store.changes.report(Change::Samples, times));
                 if let Some(origin) = origin {
                     let mut sessions = store.sessions.write();
@@ -396,8 +397,9 @@ impl Committer {
     }
 }
 
-/// Memory at which a generation with this number of series of samples is sealed, bytes. At least `seal_bytes`; more only up to
-/// three eighths of the memory budget, so that one generation can grow while another is flushed.
+/// Memory at which a generation with this number of series of samples is sealed, bytes. It is at least
+/// [`Options::seal_bytes`]. Many series raise it to at most three eighths of the memory budget, so that one generation can grow
+/// while another is flushed.
 fn seal_bytes(options: &Options, series: usize) -> usize {
     let of_series = series.saturating_mul(SEAL_BYTES_PER_SERIES).min(options.open_bytes_max / 8 * 3);
     options.seal_bytes.max(of_series)
@@ -451,7 +453,7 @@ fn answer(append: Append, result: Result<Appended>) {
     let _ = append.reply.send(result);
 }
 
-/// The error that callers get after the thread has ended.
+/// The error of a call to a closed store, or of a call that needs an ended thread or task of the store.
 pub fn closed() -> Error {
     Error::new(crate::ErrorKind::Closed, "store is closed")
 }

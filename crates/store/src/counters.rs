@@ -38,7 +38,7 @@ macro_rules! counters {
         }
 
         impl $name {
-            /// The current counts. The caller fills in the fields marked "now".
+            /// The current counts. The caller sets the other fields, such as those with a comment that begins with "Now:".
             pub fn snapshot(&self) -> $numbers {
                 $numbers { $($field: self.$field.get(),)* ..$numbers::default() }
             }

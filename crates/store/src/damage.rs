@@ -54,8 +54,8 @@ pub struct Damages {
 
 impl Damages {
     pub fn add(&mut self, damage: Damage) {
-        // Damages that touch are merged. A query may request a series several times, or read a range in
-        // parts, each of which reports its part of a long row.
+        // Damages that touch are merged. A query may request a series several times. It may also read a
+        // range in several reads, and each read reports its part of a long row.
         let touches = |known: &&mut Damage| {
             known.range.start <= damage.range.end.saturating_add(1)
                 && damage.range.start <= known.range.end.saturating_add(1)

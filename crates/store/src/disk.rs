@@ -58,13 +58,15 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Creates a file that occupies `bytes`. The caller removes it when the disk is full and other files need the space.
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let file = private_file().write(true).create(true).truncate(true).open(path)?;
+        // A link, a FIFO or a directory in its place is refused. The length is cut only then, so that no other file changes.
+        let mut file = open_no_link_with(private_file().write(true).create(true), path)?;
+        file.set_len(0)?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {
             Ok(()) => Ok(()),
             // The file system does not support allocation. A file of zeros occupies the same space unless the file system
             // compresses it.
             Err(rustix::io::Errno::NOTSUP) => {
-                io::copy(&mut io::repeat(0).take(bytes), &mut &file)?;
+                io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
                 file.sync_all()
             }
             Err(error) => {
@@ -72,6 +74,11 @@ pub trait Disk: Send + Sync + 'static {
                 Err(error.into())
             }
         }
+    }
+
+    /// Whether a file that [`Self::reserve`] made with `bytes` exists. A link to such a file is not one.
+    fn is_reserved(&self, path: &Path, bytes: u64) -> bool {
+        std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes)
     }
 
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
@@ -147,7 +154,8 @@ pub fn exists(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens a file for reading, or the file that a symbolic link names. Never waits: an open of a FIFO would wait for its writer.
+/// Opens a file for reading, or the file that a symbolic link names. Never waits, although a plain
+/// open of a FIFO waits for a writer.
 ///
 /// # Errors
 /// If the file cannot be opened, or is not a regular file. A device may have no end.

@@ -257,6 +257,12 @@ pub trait Driver: Send + Sync + 'static {
     /// atomic, a mixture.
     async fn put(&self, rows: Vec<Row>) -> Result<()>;
 
+    /// Like [`Driver::put`], for rows that let the caller free more space than they take. On a full disk, a back end may write
+    /// them into space that it keeps for this purpose.
+    async fn put_to_free(&self, rows: Vec<Row>) -> Result<()> {
+        self.put(rows).await
+    }
+
     /// Streams a range with bounded memory. Rows put during the scan are optional in the result. All other rows are
     /// returned once; unreadable rows are returned as [`Damaged`].
     async fn scan(&self, scan: Scan) -> Result<RowStream>;
@@ -325,6 +331,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
         (**self).put(rows).await
+    }
+
+    async fn put_to_free(&self, rows: Vec<Row>) -> Result<()> {
+        (**self).put_to_free(rows).await
     }
 
     async fn scan(&self, scan: Scan) -> Result<RowStream> {

@@ -13,7 +13,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Kind of failure. Callers use it to choose the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The request breaks a rule, or the system cannot do it. The same request will be refused again.
+    /// The request breaks a rule, or the driver or the machine cannot do it. The same request will be refused again.
     Invalid,
     /// A limit is reached, for example on the samples of one answer or on pending deletions.
     Limit,

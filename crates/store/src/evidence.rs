@@ -31,11 +31,11 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads the keys if the driver can list them without values. Otherwise returns empty facts.
+    /// Reads the keys if the driver can list them without values. Otherwise returns no generations and 0.
     pub async fn read(driver: &dyn Driver) -> Result<Self> {
         let mut keys = Self::default();
         let mut each = |_: &[u8], clustering: &[u8]| {
-            // An undecodable key is not a chunk of this store.
+            // A key that cannot be decoded does not name a chunk of this store.
             let Ok(key) = ChunkKey::decode(clustering) else { return };
             keys.generations.insert(key.generation);
             keys.last_sequence = keys.last_sequence.max(row_sequence(key.number));
@@ -79,7 +79,8 @@ impl Gap {
 
     pub fn what(self, path: &dyn fmt::Display) -> String {
         match self {
-            // A flush removes the journal after it has put its records and the row that names them as flushed.
+            // A flush puts the records of the journal, then the row that marks the generation as flushed. After these
+            // puts, it removes the journal.
             Self::Missing { .. } => format!(
                 "journal {path} does not exist, and chunks/ does not show that it was flushed: the file was removed, or the \
                  newest segment file lacks its end"
@@ -253,7 +254,9 @@ impl Files {
         let emptied = is_empty && !forgets && prove_flush(self.journals.iter().map(|found| found.generation));
         if id.is_some() && !emptied {
             if !is_empty {
-                tracing::error!("identity of the store was missing and is taken from its journals");
+                tracing::error!(
+                    "identity of the store was missing and is taken from the list of journals or a journal"
+                );
             }
             return Ok(id);
         }

@@ -40,7 +40,8 @@ use crate::threads::{Started, Threads};
 use crate::upkeep::{Inbox, Sequence, TrustedClock};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of chunks per `put`; the last partition may exceed them. Bounds memory, and shares one sync among many chunks.
+/// Bytes of chunks per `put`. The last partition of a `put` may exceed this limit. Bounds memory, and shares one sync among many
+/// chunks.
 const PUT_BYTES: usize = 4 << 20;
 const SERIES_ROWS: usize = 10_000;
 /// Number of groups that are added to the index under one lock, so that writers do not wait long.
@@ -87,7 +88,7 @@ pub async fn run(flusher: Arc<Flusher>) {
 }
 
 /// Stores the list of required journals in the driver if a journal after `known` exists. No caller waits for this step.
-/// If it fails, the end of the next flush stores the list. Returns the last journal on the stored list.
+/// If it fails, the next new journal or the end of the next flush repeats it. Returns the last journal on the stored list.
 async fn store_journal_list(flusher: &Flusher, known: u64) -> u64 {
     let flushed = flusher.progress.borrow().flushed;
     let journals = journals(flusher, flushed);
@@ -150,8 +151,8 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     let journals = journals(flusher, number);
     put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
     // Upkeep jobs skip chunks until their generation is flushed. A job that sees this generation as flushed must also get its
-    // chunks, so the inbox releases them before `forget` publishes the progress. A job that ran in between has skipped them
-    // and given them back, so the inbox releases them once more.
+    // chunks, so the inbox releases them before `forget` publishes the progress. A job that took the chunks before that moment
+    // has skipped them and given them back. So the inbox releases them once more.
     flusher.inbox.flushed();
     forget(flusher, generation).await;
     flusher.inbox.flushed();
@@ -320,10 +321,15 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         tracing::error!(%error, wait_ms, "flush failed, records stay in the journal");
         flusher.counters.flush_failures.add(1);
+        let is_full = error.kind() == ErrorKind::StorageFull;
         flusher.progress.send_modify(|progress| {
             progress.failures += 1;
             progress.last_failure = Some(error);
         });
+        if is_full {
+            // A deletion that waits for this flush may be the only way to free space.
+            flusher.inbox.wake();
+        }
         tokio::time::sleep(wait).await;
     }
 }

@@ -24,7 +24,7 @@ struct Batches {
     ranges: BTreeMap<u64, Ranges>,
 }
 
-/// Keeps the series of one batch in the index until it is dropped.
+/// Keeps the series of one batch in the index until the ticket is dropped.
 #[derive(Debug)]
 pub struct Ticket {
     all: Arc<InFlight>,

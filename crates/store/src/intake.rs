@@ -1,4 +1,4 @@
-//! Checks a batch before it goes to the journal: repetition, limits on series, disk space and memory budget.
+//! Checks a batch before it goes to the journal: repetition, limits on series and chunks, disk space and memory budget.
 //!
 //! Path of one record. Before: a caller called `Store::append`. After: `commit.rs` writes the batch to the journal.
 
@@ -26,8 +26,8 @@ pub struct Intake {
     pub sessions: Arc<Guarded<Sessions>>,
     pub space: Arc<RecordSpace>,
     pub budget: Arc<Budget>,
-    /// Number of chunks that the records in memory need because of their times. The limit also includes the
-    /// stored chunks.
+    /// Number of chunks that the records in memory need because of their times. The limit applies to the sum of this number
+    /// and the number of stored chunks.
     pub chunks: Arc<Budget>,
     pub metadata: Arc<Metadata>,
     pub clock: Arc<dyn Clock>,
@@ -95,7 +95,7 @@ impl Intake {
         refused
     }
 
-    /// The counts of stored chunks and of chunks for records in memory. The batch itself needs `of_batch` chunks.
+    /// The counts of stored chunks, and of chunks for the records of other batches in memory. This batch needs `of_batch` chunks.
     fn estimate(&self, of_batch: usize) -> Estimate {
         let stored: u64 = self.metadata.stored.read().iter().map(|stored| stored.chunks).sum();
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);

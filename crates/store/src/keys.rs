@@ -15,7 +15,8 @@ pub const VERSION: u8 = 1;
 /// Version of the whole store: its keys, its rows and their meaning.
 pub const STORE_VERSION: u16 = 2;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
-/// The longest time that a chunk of span class `Short` covers, ns: two days. A read starts its scan this much earlier.
+/// The longest time that a chunk of span class `Short` covers, ns: two days. A scan for chunks begins this much before the range
+/// of the read.
 pub const CHUNK_SPAN_MAX_NS: u64 = 2 * DAY_NS;
 /// The longest time that a chunk of span class `Wide` covers, ns.
 pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
@@ -26,8 +27,8 @@ pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 pub enum Span {
     /// At most [`CHUNK_SPAN_MAX_NS`].
     Short = 0,
-    /// Of any length. Only few chunks of executions have this class: their segments last more than a day, with the carried
-    /// calls.
+    /// Of any length. Only few chunks of executions have this class: chunks of segments that last more than a day. The duration
+    /// of a segment begins with the oldest call that it carries.
     Long = 1,
     /// At most [`CHUNK_WIDE_SPAN_MAX_NS`]: only chunks of samples and entries that a merge wrote.
     Wide = 2,

@@ -43,7 +43,7 @@ mutations! {
     DeletesForgotten: "deletes are not copied when a segment is rewritten",
     MergeDeletesFirst: "a merge deletes its inputs before its output is durable",
     MergesCountedTwice: "rows that a merge replaced are read, too",
-    SequenceReused: "sequence numbers of merges start again after a start",
+    SequenceReused: "the last sequence number of merges is forgotten at a start",
     TombstoneRemovedEarly: "a deletion is removed before its records are removed",
     TombstoneTooWide: "a deletion covers generations that begin after it",
     RetentionTooShort: "retention deletes records before their time",

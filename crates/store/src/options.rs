@@ -12,8 +12,8 @@ use crate::upkeep::{ClockBounds, since_boot};
 
 #[derive(Clone)]
 pub struct Options {
-    /// Memory of the memtable at which a generation is sealed, bytes. With hundreds of thousands of series, it grows to at most
-    /// three eighths of `open_bytes_max` (`commit.rs`).
+    /// Memory of the memtable at which a generation is sealed, bytes. With hundreds of thousands of series, the generation is
+    /// sealed later, at up to three eighths of `open_bytes_max` (`commit.rs`).
     pub seal_bytes: usize,
     /// Size of the journal at which a generation is sealed, bytes. A start after a crash reads all of these bytes.
     pub journal_bytes: u64,
@@ -28,7 +28,7 @@ pub struct Options {
     /// Memory budget for records that are not in the driver yet, bytes. Above the budget, senders have to wait. The
     /// budget is at least twice `seal_bytes`.
     pub open_bytes_max: usize,
-    /// Retry delay for senders above the memory budget.
+    /// Delay after which a sender that the memory budget refused should retry.
     pub retry_after: Duration,
     /// Limit on series of all kinds; each takes about 500 bytes of memory. A new series above this limit, `index_bytes_max`,
     /// `label_names_max` or `label_values_max` is refused; the existing series of its batch are stored. Concurrent batches may
@@ -38,7 +38,7 @@ pub struct Options {
     /// loaded even above this limit.
     pub index_bytes_max: usize,
     /// Limit on chunks. A driver may keep their keys in memory, about 200 bytes each. At the limit, only records within
-    /// two days of the present time are accepted. Live records alone do not reach the limit, because merges reduce them
+    /// two days of the present time are accepted. Such records alone do not reach the limit, because merges reduce them
     /// to few chunks.
     pub chunks_max: usize,
     /// Limit on distinct label names. It is above the needs of any schema, and stops a client that puts values into label

@@ -3,6 +3,8 @@
 //! A link keeps the bytes of a file that the store removes later. The store still appends to the newest files, so each
 //! pinned file has a length: bytes after it are not part of the state.
 //!
+//! The steps, in this order:
+//!
 //! ```text
 //!   metadata lock     no further generation counts as flushed
 //!   files of driver   between two writes of the driver
@@ -40,8 +42,8 @@ pub fn refused_link(path: &Path) -> Error {
     Error::invalid(message).with("path", path.display())
 }
 
-/// Whether a backup needs this file: it is a regular file, or a symbolic link to an existing file, which is refused. Other files
-/// and directories, and dangling links, are omitted.
+/// Whether a backup needs this file. It needs regular files, and symbolic links to existing files, which [`link`] refuses. Other
+/// files, directories and dangling links are omitted.
 pub fn is_wanted(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => path.exists(),
@@ -54,13 +56,14 @@ pub fn is_wanted(path: &Path) -> bool {
 /// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
-/// `Invalid` if the file is a symbolic link, if the file system has no hard links, forbids them for files of other users
-/// (`protected_hardlinks`), or is not that of `into`, or if a permission is missing; `Io` if the link cannot be made for another
-/// reason.
+/// `Invalid` in these cases; `Io` if the link cannot be made for another reason:
+/// - The file is a symbolic link.
+/// - The file system has no hard links, or `into` is on another file system.
+/// - A permission is missing, or the system forbids hard links to files of other users (`protected_hardlinks`).
 pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     let to = into.join(name);
-    // A hard link to a symbolic link is a symbolic link too. Its type stays that of `from` at the time of the
-    // link.
+    // A hard link to a symbolic link is a symbolic link, too. The new link is checked and not `from`, because another process
+    // may replace `from` in between.
     let linked = make_directory(into)
         .and_then(|()| std::fs::hard_link(from, &to))
         .and_then(|()| std::fs::symlink_metadata(&to));
@@ -71,9 +74,9 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     }
     linked.map(drop).map_err(|error| match error.kind() {
         ErrorKind::Unsupported | ErrorKind::PermissionDenied | ErrorKind::CrossesDevices => {
-            let message = "hard link to this file is not possible: the file belongs to another user, or the file system has no \
-                           hard links or is not that of the link: change the owner, or stop the server to back up its \
-                           directory";
+            let message = "hard link to this file is not possible: the file belongs to another user, the file system has no \
+                           hard links, or the link would be on another file system: change the owner, or stop the server to \
+                           back up its directory";
             Error::invalid(message).with("path", from.display()).caused_by(error)
         }
         _ => Error::io("make hard link", from, error),
@@ -147,8 +150,8 @@ fn check_complete(
 }
 
 /// Links the journals of the generations in memory, whose lengths are given. Files from generation `next` on are newer
-/// than the state. All other files were flushed and may be removed at any moment. They are linked if they still exist,
-/// because a damaged file may be about to be moved to the quarantine.
+/// than the state. The generations of all other files were flushed, so these files may be removed at any moment. They are linked
+/// if they still exist, because a damaged file may be about to be moved to the quarantine.
 fn link_journals(
     from: &Path,
     into: &Path,
@@ -214,7 +217,7 @@ mod tests {
         let error = link(&directory, &place.path().join("links"), "x").unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Invalid);
         assert!(
-            error.to_string().contains("the file belongs to another user, or the file system"),
+            error.to_string().contains("the file belongs to another user, the file system has"),
             "{error}"
         );
     }

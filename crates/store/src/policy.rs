@@ -28,8 +28,8 @@ pub struct Policies {
     /// How long records are kept, ns.
     pub retention: Vec<Rule<u64>>,
     pub downsampling: Vec<Rule<Downsampling>>,
-    /// Permitted loss of precision in chunks that are not expected to grow any more (`lossy.rs`). The field for aggregation is
-    /// not used.
+    /// Permitted loss of precision in chunks that are not expected to grow any more (`upkeep/merge/lossy.rs`). The field
+    /// `aggregation` is ignored: `downsampling` has the rules of aggregation.
     pub semantic: Vec<Rule<Semantic>>,
     pub chunks: Vec<Rule<ChunkSettings>>,
 }
@@ -111,7 +111,7 @@ impl Policies {
         self.semantic.iter().map(|rule| rule.then.time).max().unwrap_or(0)
     }
 
-    /// Whether any rule deletes records, or reduces them, when they reach some age.
+    /// Whether any rule deletes or downsamples records above some age.
     pub fn age(&self) -> bool {
         !self.retention.is_empty() || !self.downsampling.is_empty()
     }

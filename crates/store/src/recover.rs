@@ -1,6 +1,6 @@
 //! Recovers the state of the store that the previous process left.
 //!
-//! Reads the store's identity, its sessions, its series and their groups from the driver. Then reads every journal file.
+//! Reads the store's identity, sessions, deletions, series and groups from the driver. Then reads every journal file.
 //! Generations that are not in the driver become sealed generations with the same numbers. Of the other generations, only the
 //! sessions are used. Before the journals are read, `evidence.rs` checks that all required files exist.
 
@@ -58,7 +58,7 @@ pub struct Recovered {
 /// Like [`crate::Store::open`].
 pub async fn refuse_gaps(driver: &dyn Driver, directory: &Path) -> Result<()> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    // [`recover`] logs the unreadable rows, and the files that permit missing parts.
+    // Nothing is logged here, because [`recover`] logs the unreadable rows and the files that permit missing parts.
     let base = Base::read(driver, directory, &disk, |_| ()).await?;
     let is_empty = match base.facts.id {
         Some(_) => false,
@@ -148,7 +148,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     };
     recovery.all(&files.journals)?;
     let id = recovery.id.unwrap_or_else(options.draw_id);
-    // A row of the current version prevents older versions from opening a store that they cannot read.
+    // An identity row of the current version prevents older programs from opening a store that they cannot read.
     if (facts.id.is_none() || facts.old) && !options.read_only {
         driver.put(vec![identity_row(id)]).await?;
     }
@@ -163,7 +163,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     }
     let stored = facts.stored.unwrap_or_default();
     if facts.clock.is_none() && !is_empty {
-        // The newest chunk does not prove this time: its sender's clock may be ahead.
+        // The times in the newest chunk cannot replace this time, because the clock of their sender may be ahead.
         tracing::warn!(
             "the store does not have the time when its clock was last trusted: the clock is trusted"
         );

@@ -92,14 +92,14 @@ pub const fn live(now: Timestamp) -> TimeRange {
     TimeRange::new(now.saturating_sub(WINDOW_NS), now.saturating_add(WINDOW_NS))
 }
 
-/// Numbers of chunks that are compared with the limit when a batch arrives. For records in memory, a number is an upper
-/// estimate from the times of the records.
+/// Numbers of chunks that are compared with the limit `max` when a batch arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimate {
     pub max: usize,
     pub stored: usize,
-    /// For records in memory, without the batch.
+    /// Upper estimate for the records in memory before the batch, from their times.
     pub in_memory: usize,
+    /// Upper estimate for the records of the batch, from their times.
     pub of_batch: usize,
 }
 
@@ -178,7 +178,7 @@ pub fn keep_live(batch: &mut Arc<Batch>, live: TimeRange, estimate: Estimate, re
     for (position, series) in batch.executions.iter().enumerate() {
         let far: Vec<&Segment> = series.segments.iter().filter(|s| !live.contains(s.start)).collect();
         if !far.is_empty() {
-            // A record is a completed call.
+            // Refused executions are counted as completed calls, not as segments.
             let calls = far.iter().map(|segment| segment.calls_completed()).sum();
             let all = series.segments.iter().map(Segment::calls_completed).sum();
             note(Kind::Execution, position, &series.labels, (calls, all));

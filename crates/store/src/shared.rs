@@ -85,8 +85,9 @@ impl RecordSpace {
         if self.reserve_bytes == 0 {
             return Ok(());
         }
-        // While a batch is added to the memtable, the last number is used: small batches do not wait for large ones here. The
-        // difference is the journal of one group of batches, which is far below the reserve.
+        // While the committing thread adds a batch to the memtable, it locks `generations`. The previous number is then
+        // used, so that small batches do not wait for large ones. The error is at most the journal of one group of
+        // batches, which is far below the reserve.
         if let Some(generations) = self.generations.try_read() {
             self.journal_bytes.store(generations.journal_bytes(), Ordering::Relaxed);
         }

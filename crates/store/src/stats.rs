@@ -79,8 +79,8 @@ pub struct Stats {
     pub chunk_bytes_written: u64,
     /// Unreadable stored rows, each counted once, up to about 65,000.
     pub chunks_unreadable: u64,
-    /// Counted when the store was opened: replayed batches, bytes in torn ends, damaged places. A damaged header whose copy is
-    /// intact is not counted.
+    /// Counted in the journals when the store was opened: replayed batches, bytes in torn ends, damaged places. A damaged
+    /// header whose copy is intact is not counted.
     pub recovered_batches: u64,
     pub recovered_torn_bytes: u64,
     pub recovered_damaged: u64,

@@ -208,7 +208,7 @@ impl Store {
     /// reads may share it.
     ///
     /// # Errors
-    /// `Limit` when, by an estimate before they are decoded, there are more samples than `room`; `Version` for a chunk of a newer
+    /// `Limit` when the number of samples, estimated before they are decoded, exceeds `room`; `Version` for a chunk of a newer
     /// version. Unreadable samples are reported as damages.
     pub async fn read_samples(
         &self,
@@ -222,7 +222,8 @@ impl Store {
     }
 
     /// Like [`Store::read_samples`], for many series with few samples each. `None` if all series together have, by an estimate,
-    /// more than `samples_max` samples, or if a group of one of them has many chunks. Little memory is taken until this is known.
+    /// more than `samples_max` samples, or if a group of one of them has many chunks. A read that returns `None` takes little
+    /// memory.
     ///
     /// # Errors
     /// Like [`Store::read_samples`], except `Limit`.
@@ -289,7 +290,7 @@ impl Store {
     /// columns are decoded.
     ///
     /// # Errors
-    /// As [`Store::executions_within`].
+    /// Like [`Store::executions_within`].
     pub async fn executions_of(
         &self,
         id: SeriesId,
@@ -390,8 +391,8 @@ impl Store {
     }
 
     /// Makes hard links to the files of the driver in the new directory `driver`, and to the journals in `journal`. Both
-    /// together hold all records that were acknowledged before the call. The store still appends to the newest files:
-    /// only the lengths in the result belong to the state.
+    /// together hold all records that were acknowledged before the call. The store still appends to the newest files. Of
+    /// each linked file, only the bytes up to its length in the result are valid.
     ///
     /// # Errors
     /// `Invalid` if hard links are not possible; `Io` if one cannot be made for another reason; `Corrupt` if the journal of a
@@ -420,7 +421,7 @@ impl Store {
         if !self.reader.generations.read().may_stay(self.intake.options.stop_journal_bytes) {
             return self.flush().await;
         }
-        // Not necessary: each flush writes this row, too. So the stop succeeds without it.
+        // The stop succeeds even if this put fails, because each flush also writes the row.
         if let Err(error) = self.driver.put(vec![keys::clock_row(self.clock.latest())]).await {
             tracing::warn!(%error, "cannot store the time of the clock, the journals keep all records");
         }

@@ -104,7 +104,7 @@ async fn answers_list_their_damages_and_strict_reads_fail() {
         let lost = |name: &str| (name.to_owned(), range, "injected damage".to_owned());
         assert_eq!(told, [lost("a"), lost("b")]);
     }
-    assert_eq!(store.stats().chunks_unreadable, 1, "a row must count once for all reads");
+    assert_eq!(store.stats().chunks_unreadable, 1, "a damaged row must count once, however often it is read");
     for error in [
         store.samples(id("a"), ALL).await.unwrap_err(),
         store.chunks(Kind::Sample, id("b")).await.unwrap_err(),
@@ -148,7 +148,7 @@ async fn one_flipped_bit_loses_at_most_its_row_and_never_silently() {
         partial += usize::from(told.len() == 1);
         intact += usize::from(told.is_empty());
     }
-    assert!(partial > 0, "each damage affected both columns");
+    assert!(partial > 0, "each flipped bit damaged both series");
     assert_eq!(intact, 0, "all bits must be covered by a checksum");
     assert_eq!(store.stats().chunks_unreadable, 1);
     for bit in 0..of(Kind::Entry).value.len() * 8 {
@@ -195,8 +195,7 @@ async fn a_damaged_row_of_a_merge_neither_replaces_rows_nor_is_replaced() {
         };
         for bit in 0..row.value.len() * 8 {
             let chunk = row.value.windows(4).position(|window| window == b"TCHK").unwrap();
-            // An unnoticed flip in a version byte is not tried, because reads fail if a chunk or prefix has a newer
-            // version.
+            // `Unnoticed` is not tried in a version byte: a read fails if it meets a newer version of a chunk or prefix.
             let versions = [4, chunk + 4];
             let unnoticed = (!versions.contains(&(bit / 8))).then_some(Wound::Unnoticed(bit));
             for wound in unnoticed.into_iter().chain([Wound::Flipped(bit)]) {
@@ -239,7 +238,7 @@ async fn upkeep_keeps_the_only_copy_of_unreadable_rows() {
         store.sweep().await.unwrap();
         assert!(report.chunks_out <= report.chunks_in);
     }
-    assert!(patient.chunks().len() < rows.len(), "rows on both sides must be merged");
+    assert!(patient.chunks().len() < rows.len(), "the rows before and after a damaged row must be merged");
     assert_eq!(store.stats().chunks_unreadable, 3);
     assert_eq!(store.read_entries(id("log"), ALL).await.unwrap().records.len(), 7);
     for row in damaged {
@@ -252,7 +251,7 @@ async fn upkeep_keeps_the_only_copy_of_unreadable_rows() {
 }
 
 #[tokio::test]
-async fn a_deletion_of_an_unreadable_row_stays_and_does_not_block_others() {
+async fn a_deletion_of_an_unreadable_row_stays_pending_and_does_not_block_other_deletions() {
     let patient = Patient::new();
     let store = patient.bench.open().await;
     for at in [1, 10 * DAY_NS] {
@@ -352,7 +351,7 @@ async fn a_deletion_that_cannot_be_completed_is_retried_only_by_a_sweep() {
         work().await;
     };
     let log = [Matcher::equal(NAME, "log")];
-    // The series of the unreadable group have no records in this range.
+    // The series whose labels are unreadable have no records in this range.
     store.delete(&log, TimeRange::new(10 * DAY_NS, 10 * DAY_NS)).await.unwrap();
     work().await;
     assert_eq!(store.stats().upkeep.tombstones, 0);
@@ -405,11 +404,11 @@ async fn unreadable_labels_and_deletions_are_reported_until_their_rows_are_rewri
     assert_eq!((samples_lack.len(), entries_lack.len()), (2, 1));
     assert!(samples_lack[0].starts_with("the row with the labels of group "), "{samples_lack:?}");
     assert!(entries_lack[0].starts_with("deleted records may reappear: "), "{entries_lack:?}");
-    // A deletion stays pending while it is unknown whether it matches those series.
+    // A deletion stays pending while the labels of some series are unreadable, because it may match these series.
     store.delete(&[Matcher::equal(NAME, "log")], ALL).await.unwrap();
     store.sweep().await.unwrap();
     assert_eq!(store.stats().upkeep.tombstones, 1);
-    // A sender that sends the series again makes its older records readable.
+    // When a sender sends the series again, the older records of the series become readable.
     three(&store).await;
     assert_eq!(lacks(Kind::Sample).len(), 1);
     let (values, told) = read(&store, &["a", "b"]).await;

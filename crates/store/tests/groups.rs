@@ -31,7 +31,7 @@ fn ids(names: &[&str]) -> Vec<SeriesId> {
     names.iter().map(|name| common::id(name)).collect()
 }
 
-/// Samples of each series, concatenated, and the cost of the read. Asserts that pieces ascend.
+/// Samples of each series, concatenated, and the cost of the read. Asserts that the times of each series ascend.
 async fn read(store: &Store, names: &[&str], range: TimeRange) -> (Vec<Vec<(i64, f64)>>, ReadReport) {
     let room = AtomicUsize::new(usize::MAX);
     let answer = store.read_samples(&ids(names), range, None, &room).await.unwrap();
@@ -184,7 +184,7 @@ fn every(step: i64, times: std::ops::Range<i64>, value: f64) -> Vec<(i64, f64)> 
 #[tokio::test]
 async fn late_repeated_and_distant_samples_equal_those_in_a_map() {
     check(
-        "late samples in the same seal and in a later one",
+        "late samples in the same generation and in a later one",
         vec![
             Write("a", every(10, 0..150, 0.0)),
             Write("b", every(10, 0..150, 1.0)),
@@ -306,7 +306,7 @@ async fn statistics_replace_the_values_of_a_chunk_inside_one_window() {
         let all = TimeRange::new(1, 60);
         let one = Windows { first: 60, step: 0, count: 1, range: 60 };
         let (some, _) = pieces(&store, all, one).await;
-        assert_eq!(some, expected, "samples that overlap the late ones must be decoded");
+        assert_eq!(some, expected, "chunks that overlap the late samples must be decoded");
         store.flush().await.unwrap();
     }
 }
@@ -334,7 +334,7 @@ async fn a_read_that_is_too_large_fails_before_decoding() {
     }
 }
 
-/// Stores `rows_left` more rows and then fails like a killed process. The remaining rows of the `put` are missing.
+/// Stores `rows_left` more rows. The `put` that has more rows fails and loses the rest, like a `put` of a killed process.
 struct Stops {
     inner: MemoryDriver,
     rows_left: AtomicUsize,
@@ -381,7 +381,7 @@ async fn a_flush_interrupted_at_any_row_is_repeated_with_the_same_rows() {
     let (series, chunks) = (rows(&whole, Table::Series), rows(&whole, Table::Chunks));
     assert_eq!((series.len(), chunks.len()), (3, 3 + 3 + 1));
 
-    // The identity is the first row. The facts about the store follow the last chunk.
+    // The store writes its identity as the first row, and other facts about itself after the last chunk.
     for stop in 1..=series.len() + chunks.len() + 3 {
         let driver = Arc::new(Stops { inner: MemoryDriver::new(), rows_left: AtomicUsize::new(stop) });
         let bench = Bench::with(driver.clone(), reference.options.clone());
@@ -403,7 +403,7 @@ fn row(table: Table, partition: &[u8], clustering: &[u8], value: Vec<u8>) -> Row
     Row { table, partition: partition.to_vec(), clustering: clustering.to_vec(), value: value.into() }
 }
 
-/// The rows of a store of version 1 with one series, built by hand according to the format page.
+/// The rows of a store of version 1 with one series, built by hand according to `docs/format/keys.md`.
 fn version_1(name: &str, chunk: &[u8], start: i64) -> Vec<Row> {
     let labels = labels(name);
     let id = labels.id().to_bytes();

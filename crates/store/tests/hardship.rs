@@ -97,7 +97,7 @@ async fn frames_out_of_order_are_each_stored_once() {
     assert_eq!(
         store.append(frame(6), common::origin(7, 6)).await.unwrap(),
         Appended::Stored,
-        "frames of another generation"
+        "after a flush"
     );
     drop(store);
     let store = bench.open().await;
@@ -187,12 +187,12 @@ async fn a_failed_verification_is_retried_soon() {
         assert_eq!(verified(), 3);
         driver.keeps.store(false, Ordering::SeqCst);
         tokio::time::sleep(2 * hour).await;
-        assert_eq!(verified(), 4, "after a complete round, the next one must wait for a week");
+        assert_eq!(verified(), 4, "after a complete verification, the next one must wait for a week");
         drop(store);
     }
 }
 
-/// The clock is paused, which skips the waits between attempts.
+/// The paused clock skips the waits between attempts.
 #[tokio::test(start_paused = true)]
 async fn failed_deletes_are_reported_and_done_later() {
     let driver = Arc::new(Keeping::new());
@@ -297,8 +297,8 @@ async fn a_deletion_does_not_cover_a_refused_batch_that_is_sent_again() {
     disk.set_cut_fails(true);
     store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap_err();
     disk.set_sync_fails(false);
-    // The journal may contain the refused batch. A start would read it as older than the deletion, so the deletion would cover
-    // it. The batch that is sent again would count as a repetition.
+    // The journal may contain the refused batch. The next start would read this batch as older than the deletion, so the
+    // deletion would cover it. The store would then not store the resent batch, because it would count as a repetition.
     let log = [Matcher::equal(NAME, "log")];
     let error = store.delete(&log, ALL).await.unwrap_err();
     assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");

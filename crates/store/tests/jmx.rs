@@ -52,7 +52,7 @@ async fn open(bench: &Bench) -> Arc<Store> {
     Store::open(bench.driver.clone(), bench.directory.path(), bench.options.clone(), clock).await.unwrap()
 }
 
-/// Results of `increase` (not extrapolated), `changes` and `resets`.
+/// Results of the PromQL functions `increase` (not extrapolated), `changes` and `resets`.
 fn figures(values: &[f64]) -> (f64, usize, usize) {
     let steps = || values.windows(2).map(|pair| (pair[0], pair[1]));
     let increase = steps().map(|(a, b)| if b < a { b } else { b - a }).sum();

@@ -95,7 +95,7 @@ const SAYS: &str = concat!(
 async fn a_flipped_bit_loses_at_most_its_record_and_is_reported() {
     let died = died().await;
     let mut told = 0;
-    // One bit of every fifth byte, each time the next of its eight bits.
+    // Flips one bit of every fifth byte: bit 0 of the first such byte, bit 1 of the second, and so on.
     for at in (0..died.journal.len()).step_by(5) {
         let mut journal = died.journal.clone();
         journal[at] ^= 1 << (at / 5 % 8);
@@ -393,7 +393,7 @@ async fn data_without_the_facts_about_it_is_not_opened() {
         let path = bench.directory.path().join(accept);
         assert!(error.to_string().contains(&path.display().to_string()), "the remedy is missing: {error}");
         std::fs::write(path, "").unwrap();
-        // If all facts are missing, the absence of generation 1 would be reported next, so it is accepted as well.
+        // If all facts are missing, the next start would report that generation 1 is missing. The test accepts this loss too.
         std::fs::write(bench.directory.path().join("00000000000000000001.lost"), "").unwrap();
         let store = bench.open().await;
         assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)]);
@@ -456,7 +456,7 @@ async fn a_missing_active_journal_is_detected() {
     let bench = Bench::with(driver.clone(), Options::default());
     let store = bench.open().await;
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
-    // The list of journals is stored in the driver after the first answer.
+    // The store puts the list of journals into the driver only after it has answered the first append.
     let knows = |row: &Row| row.clustering == b"journals" && row.value.len() > 40;
     for _ in 0..100_000 {
         if driver.dump().iter().any(knows) {

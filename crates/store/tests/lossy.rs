@@ -1,5 +1,5 @@
-//! Loss of precision by rules never exceeds the limits. The division into batches, their order and repetitions make no
-//! difference.
+//! Rules never reduce precision by more than they permit. This holds for any division of the samples into batches, and for any
+//! order and repetition of the batches.
 
 mod common;
 
@@ -330,8 +330,8 @@ proptest! {
                 batches[(to + 1) % 6].push(point(n));
             }
         }
-        // If a batch has every sixth sample, new samples are between samples that were moved. The distance between them must be
-        // larger than the largest permitted move.
+        // If a batch has every sixth sample, a new sample can be between two samples that the rule has moved. Then the largest
+        // permitted move must be smaller than the distance between neighbouring samples.
         let percent = if deal == 2 { percent.min(30) } else { percent };
         let error_max = period * MS * percent / 100;
         let bench = bench(Some(Semantic { time: error_max as u64, ..MOVED }));

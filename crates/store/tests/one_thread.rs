@@ -62,7 +62,7 @@ async fn a_store_with_one_thread_stores_merges_and_reads_samples() {
         let series = SampleSeries { labels: labels.clone(), samples };
         let batch = Batch { samples: vec![series], ..Batch::default() };
         store.append(batch, Some(Origin::one(1, seq))).await.unwrap();
-        // The paused clock advances while this task sleeps, so the generation reaches its age.
+        // The paused clock advances while this task sleeps, so generations reach `seal_age`.
         tokio::time::sleep(Duration::from_secs(20)).await;
     }
     store.flush().await.unwrap();

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use common::{Bench, samples};
-use tacho_model::{Kind, Matcher, TimeRange};
+use tacho_chunk::{Aggregate, Aggregation};
+use tacho_model::{Kind, ManualClock, Matcher, NAME, TimeRange};
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Table};
+use tacho_store::policy::{Downsampling, Policies, Rule};
 use tacho_store::threads::Threads;
 use tacho_store::{Driver, Error, ErrorKind, MemoryDriver, Options, Result, Store};
 
@@ -26,6 +28,10 @@ enum Refuses {
     Series,
     /// The put that marks a generation as flushed.
     Flushed,
+    /// Puts of chunks, because the disk is full.
+    Chunks,
+    /// Puts of series and chunks that do not free space, because the disk is full.
+    Growth,
     Scans,
 }
 
@@ -48,7 +54,9 @@ impl Refusing {
 
     fn check(&self, call: Refuses) -> Result<()> {
         if *self.refuses.lock().unwrap_or_else(PoisonError::into_inner) == call {
-            return Err(Error::new(ErrorKind::Unavailable, "injected: not now"));
+            let is_full = matches!(call, Refuses::Chunks | Refuses::Growth);
+            let kind = if is_full { ErrorKind::StorageFull } else { ErrorKind::Unavailable };
+            return Err(Error::new(kind, "injected: not now"));
         }
         Ok(())
     }
@@ -77,6 +85,16 @@ impl Driver for Refusing {
         }
         if rows.iter().any(|row| row.clustering == b"flushed") {
             self.check(Refuses::Flushed)?;
+        }
+        if rows.iter().any(|row| row.table != Table::Meta) {
+            self.check(Refuses::Growth)?;
+        }
+        self.put_to_free(rows).await
+    }
+
+    async fn put_to_free(&self, rows: Vec<Row>) -> Result<()> {
+        if rows.iter().any(|row| row.table == Table::Chunks) {
+            self.check(Refuses::Chunks)?;
         }
         self.inner.put(rows).await
     }
@@ -115,7 +133,7 @@ async fn chunks_of_an_unfinished_flush_are_not_read_again_and_again() {
     append(&store, "m").await;
     store.flush().await.unwrap_err();
     let before = driver.scans();
-    // The paused clock advances only while all tasks rest. A task that does not rest would run here.
+    // The paused clock advances only while all tasks rest. A task that does not rest would run in this loop.
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
     }
@@ -150,7 +168,8 @@ async fn failed_merges_are_repeated_less_and_less_often() {
     assert!(store.stats().upkeep.merges > 0);
 }
 
-/// The flusher must hold no lock during its retries. The upkeep would wait for the lock and free no space on a full disk.
+/// The flusher must hold no lock during its retries. Otherwise the upkeep would wait for the lock and free no space on a full
+/// disk.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_frees_space_while_a_flush_fails() {
     for refuses in [Refuses::Series, Refuses::Flushed] {
@@ -173,4 +192,56 @@ async fn a_deletion_frees_space_while_a_flush_fails() {
         store.close().await.unwrap();
         assert_eq!(common::values(&store, "other", TimeRange::ALL).await.len(), 100, "{refuses:?}");
     }
+}
+
+/// The flush needs space that only the deletion frees.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_frees_space_in_the_background_while_a_flush_meets_a_full_disk() {
+    let driver = Refusing::new();
+    let bench = bench(driver.clone());
+    let store = bench.open().await;
+    append(&store, "m").await;
+    store.flush().await.unwrap();
+    driver.set(Refuses::Growth);
+    append(&store, "m").await;
+    append(&store, "other").await;
+    store.flush().await.unwrap_err();
+    store.delete(&[Matcher::equal(NAME, "m")], TimeRange::ALL).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let left = store.chunks(Kind::Sample, common::id("m")).await.unwrap();
+    assert!(left.is_empty(), "{} chunks", left.len());
+    assert_eq!(store.stats().upkeep.tombstones, 1, "the deletion still masks records of the journal");
+    driver.set(Refuses::Nothing);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(common::values(&store, "m", TimeRange::ALL).await, []);
+    assert_eq!(common::values(&store, "other", TimeRange::ALL).await.len(), 100);
+    assert_eq!((store.stats().upkeep.tombstones, bench.journals().len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_downsampling_that_failed_on_a_full_disk_is_repeated_when_there_is_space() {
+    const SECOND: i64 = 1_000_000_000;
+    let to = Aggregation { step: 10 * SECOND, how: Aggregate::Max };
+    let then = Downsampling { after: 100 * SECOND as u64, to };
+    let rule = Rule { matchers: vec![Matcher::equal(NAME, "m")], then };
+    let policies = Policies { downsampling: vec![rule], ..Policies::default() };
+    let driver = Refusing::new();
+    let options = Options { threads: Threads::One, policies: Arc::new(policies), ..Options::default() };
+    let (wait, every) = (options.sweep_first + Duration::from_secs(60), options.sweep_every);
+    let bench = Bench::with(driver.clone(), options);
+    let clock = Arc::new(ManualClock::new(50 * SECOND));
+    let directory = bench.directory.path();
+    let store = Store::open(driver.clone(), directory, bench.options.clone(), clock.clone()).await.unwrap();
+    let points: Vec<(i64, f64)> = (0..300).map(|n| (n * SECOND, n as f64)).collect();
+    store.append(samples("m", &points), None).await.unwrap();
+    store.flush().await.unwrap();
+    tokio::time::sleep(wait).await;
+    driver.set(Refuses::Chunks);
+    clock.set(1_000 * SECOND);
+    tokio::time::sleep(every).await;
+    assert_eq!(common::values(&store, "m", TimeRange::ALL).await.len(), 300);
+    driver.set(Refuses::Nothing);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let left = common::values(&store, "m", TimeRange::ALL).await.len();
+    assert!(left <= 31, "{left} samples");
 }

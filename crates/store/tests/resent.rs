@@ -1,5 +1,5 @@
-//! Samples with times that a rule may move are stored exactly once, regardless of repetitions, and of merges, cuts and
-//! deletions between the repetitions.
+//! A sample that is sent several times is stored once, although a rule may move its time. Merges, deletions, expiry and restarts
+//! between the repetitions make no difference.
 
 mod common;
 
@@ -120,7 +120,8 @@ impl Sender {
         times.find(|at| at.abs_diff(self.horizon) <= BOUND as u64)
     }
 
-    /// Asserts that the samples read equal the samples sent, in total and from number `first` to number `last`.
+    /// Asserts that reads return exactly the samples sent, with times moved by at most [`BOUND`]. Reads all samples, and the
+    /// samples from number `first` to number `last`.
     async fn check(&self, first: usize, last: usize) {
         let part = TimeRange::new(self.before(first), self.before(last + 1));
         let questions = [(0..=SAMPLES, TimeRange::ALL), (first..=last, part)];
@@ -257,7 +258,7 @@ async fn play_all(types: bool, of: impl Fn(Options) -> Options) {
 }
 
 #[tokio::test]
-async fn resent_samples_are_stored_once_after_merges_cuts_and_deletions() {
+async fn resent_samples_are_stored_once_after_merges_deletions_and_restarts() {
     play_all(false, |options| options).await;
 }
 

@@ -66,7 +66,7 @@ async fn acknowledged_records_are_read_once_after_a_crash() {
 }
 
 #[tokio::test]
-async fn the_last_written_of_equal_times_is_read_across_types_and_generations() {
+async fn of_samples_with_equal_times_the_last_written_is_read_across_types_and_generations() {
     let bench = Bench::new();
     let store = bench.open().await;
     let big = Value::U64(u64::MAX);
@@ -187,7 +187,7 @@ async fn batches_are_refused_on_a_full_disk_and_accepted_when_there_is_space() {
     disk.set_space(u64::MAX);
     store.append(samples("m", &[(1, 1.0)]), origin(1, 1)).await.unwrap();
     for seq in 2..6 {
-        // The first append fails. The record of the second append must define the series again.
+        // The first append fails, so the journal record of the second append must define the series again.
         let one = batch([samples(&format!("m{seq}"), &[(1, 1.0)]), executions("svc", seq.into(), 1)]);
         disk.set_space(30);
         let error = store.append(one.clone(), origin(1, seq)).await.unwrap_err();
@@ -219,7 +219,7 @@ async fn after_a_failed_sync_records_are_not_acknowledged_and_are_stored_once() 
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         disk.set_sync_fails(false);
         if cut_fails {
-            // The file may contain the refused batch. No batch is accepted until it is cut off.
+            // The file may contain the refused batch. The store accepts no batch until it has cut the refused batch off.
             let error = store.append(Batch::default(), origin(1, first + 2)).await.unwrap_err();
             assert!(error.to_string().starts_with("cannot cut journal after a failed write"), "{error}");
             disk.set_cut_fails(false);
@@ -281,7 +281,7 @@ async fn a_store_without_its_journal_thread_is_not_ready() {
     let store = bench.open().await;
     store.ready().unwrap();
     store.append(samples("m", &[(1, 1.0)]), None).await.unwrap_err();
-    // The answer arrives while the thread is unwinding.
+    // The append may fail before the thread has finished unwinding. Until then `ready` may succeed.
     let error = loop {
         match store.ready() {
             Ok(()) => tokio::task::yield_now().await,

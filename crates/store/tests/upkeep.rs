@@ -394,15 +394,15 @@ async fn chunks_are_merged_in_the_background_a_few_times_each() {
 
 /// Each merge reads and writes more than 20 bytes, so the upkeep rests longer than 20 seconds after it.
 #[tokio::test(start_paused = true)]
-async fn an_order_ends_the_pause_between_two_batches() {
+async fn an_order_to_merge_ends_the_pause_between_two_batches_of_jobs() {
     let options = Options { threads: Threads::One, merge_bytes_per_second: 1, ..Options::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
     let store = bench.open().await;
     fill(&store, "m", 10, 20).await;
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(store.stats().upkeep.merges > 0, "the upkeep has not merged its first batch");
+    assert!(store.stats().upkeep.merges > 0, "the upkeep has not run its first batch of jobs");
     fill(&store, "other", 3, 20).await;
-    // If the order did not end the pause, the paused clock would advance to this limit first.
+    // If `merge_all` did not end the pause, the paused clock would reach this time limit first.
     let merged = tokio::time::timeout(Duration::from_secs(20), store.merge_all())
         .await
         .expect("the merge did not end in time");

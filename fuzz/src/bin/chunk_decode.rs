@@ -54,7 +54,7 @@ fn read(bytes: &[u8]) {
 /// Makes the prefix valid: magic bytes, version, kind, reserved bytes, header length and both checksums (`docs/format/chunk.md`).
 fn repair(bytes: &mut [u8]) {
     let Some((prefix, rest)) = bytes.split_first_chunk_mut::<20>() else { return };
-    // Only executions have filters and summaries.
+    // Versions 3 and 4 have filters, and only chunks of executions use these versions.
     let has_filters = matches!(prefix[4], 3 | 4);
     prefix[..4].copy_from_slice(b"TCHK");
     prefix[4] = if has_filters { prefix[4] } else { 1 };
@@ -64,7 +64,8 @@ fn repair(bytes: &mut [u8]) {
     prefix[8..12].copy_from_slice(&(header as u32).to_le_bytes());
     let (header, body) = rest.split_at_mut(header);
     if has_filters && let Some(end) = header.last_chunk_mut::<4>() {
-        // The header ends with the checksum of the filters or of the summary. The checksum of nothing is 0.
+        // The header ends with the checksum of the filters (version 3) or of the summary (version 4). If they are empty, the
+        // checksum 0 is correct.
         end.fill(0);
     }
     prefix[12..16].copy_from_slice(&crc32c::crc32c(body).to_le_bytes());

@@ -6,8 +6,8 @@ use tacho_chunk::{Chunk, Encoding, Error, GroupColumn, Times, ValueColumn, encod
 
 /// Limit on values that are encoded again. More values would only slow down the search.
 const VALUES_MAX: usize = 4_096;
-/// Limit on columns of a chunk, and therefore on repairs. Without a limit the loop could be endless, because a repair
-/// may replace other bytes that happen to equal the wrong checksum.
+/// Limit on columns of a chunk (64 members and the times), and therefore on repairs. Without a limit the loop could be endless,
+/// because a repair may replace other bytes that happen to equal the wrong checksum.
 const COLUMNS_MAX: usize = 65;
 /// Bytes before the header.
 const PREFIX: usize = 16;

@@ -26,8 +26,8 @@ fuzz_target!(|bytes: &[u8]| {
     let (sent, methods) = sent(&mut script);
     let whole = statuses(&talk(&sent, sent.len().max(1)), &methods);
     let cut = statuses(&talk(&sent, step), &methods);
-    // The server may close the connection after a request whose body it has not read. This depends on the bytes that have
-    // arrived. So one side may have fewer answers.
+    // The server may close the connection after a request whose body it has not read. Whether it does depends on the bytes that
+    // have arrived. So one of the two runs may have fewer answers.
     let both = whole.len().min(cut.len());
     assert_eq!(whole[..both], cut[..both], "the answers depend on the cuts");
 });
@@ -95,7 +95,7 @@ fn sent(script: &mut Script<'_>) -> (Vec<u8>, Vec<&'static str>) {
     (out, methods)
 }
 
-/// Sends the bytes to a new server, and returns its answer.
+/// Sends the bytes to a new server in pieces of `step` bytes, and returns its answers.
 fn talk(sent: &[u8], step: usize) -> Vec<u8> {
     let folder = directory();
     let data = folder.path().to_owned();

@@ -158,7 +158,7 @@ fn check(talk: &Talk) {
         match frame {
             ServerFrame::Welcome(_) => assert_eq!(position, 0, "a late WELCOME"),
             ServerFrame::Error { message, .. } => {
-                assert!(is_last && !message.is_empty(), "{frame:?} is not the last frame");
+                assert!(is_last && !message.is_empty(), "{frame:?} is not the last frame, or has no message");
             }
             _ if position == 0 => panic!("{frame:?} before WELCOME"),
             ServerFrame::Ack(seq) => {

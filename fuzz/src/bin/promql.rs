@@ -1,4 +1,4 @@
-//! Parsing, planning and evaluation of PromQL never panic. Series are passed in as a whole and in pieces.
+//! Parsing, planning and evaluation of PromQL never panic. Each query gets its series once as a whole and once in pieces.
 #![no_main]
 
 use std::sync::Arc;

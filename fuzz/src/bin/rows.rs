@@ -1,5 +1,5 @@
 //! Decoders of rows never panic. A row that is reported as broken is always within the file. The numbers of rows,
-//! broken rows and records do not depend on the boundaries of blocks. For the line protocol this is not checked.
+//! broken rows and records do not depend on the boundaries of blocks. This independence is not checked for the line protocol.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

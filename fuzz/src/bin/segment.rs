@@ -49,7 +49,7 @@ struct Put {
     action: Action,
     key: Key,
     value: Vec<u8>,
-    /// The bytes of the row, and their place.
+    /// The bytes of the row, which begin at offset `at` of the file.
     encoded: Vec<u8>,
     at: usize,
     batch_end: usize,
@@ -196,8 +196,8 @@ impl File {
     }
 }
 
-/// Loads a file as the driver does. If its rows are scanned, each entry has the place of a row in the file, and these rows and
-/// the damaged places do not overlap.
+/// Loads a file as the driver does. If the rows were scanned, asserts that each reported entry has the place of a row in the
+/// file, and that these rows and the damaged places do not overlap.
 fn read(bytes: &[u8], acknowledged: usize, ended: bool) {
     let known = (acknowledged > 0).then_some(Known {
         state: if ended { State::Ended } else { State::Growing },

@@ -44,8 +44,9 @@ fn control(bytes: &[u8]) {
     }
 }
 
-/// The input as bodies of DICT and DATA frames, because the fuzzer cannot guess checksums. Each is a byte (even for DICT, odd for
-/// DATA), a length byte and the body. Series 1 and record type 1 are predefined, so that the fuzzer uses them soon.
+/// The input as bodies of DICT and DATA frames, because the fuzzer cannot guess checksums. A byte for the type (even for DICT,
+/// odd for DATA) and a length byte precede each body. Series 1 and record type 1 are predefined, so that the fuzzer uses them
+/// soon.
 fn dialogue(mut bytes: &[u8]) {
     let hello =
         Hello { version_min: 1, version_max: 1, session: 1, pairs: vec![], secret: None, token: None };

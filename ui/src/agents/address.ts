@@ -1,4 +1,4 @@
-// The settings with which agents send records to this server, for the commands that empty states show.
+// The settings with which agents send records to this server, for the commands that the page shows while it has no data.
 import type { Status } from '../lib/api';
 
 /** Used if the server has not reported its port for records. */

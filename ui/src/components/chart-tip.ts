@@ -9,7 +9,7 @@ export interface TipLine {
   color: string;
 }
 
-/** Limit on the lines in the tooltip; it counts the others. */
+/** The tooltip shows at most this many lines, and the number of further lines. */
 const LINES_MAX = 12;
 
 interface Entry {

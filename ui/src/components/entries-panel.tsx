@@ -1,4 +1,4 @@
-// Entries in the chart's range: a lane of marks on its axis, and a table.
+// Entries in the time range of the chart: a lane of marks on the chart's time axis, and a table.
 import { useState } from 'preact/hooks';
 import { api, type RecordForm } from '../lib/api';
 import { isTraceId, memberOrder, memberText, membersOf, rowsOf, unitOf, type EntryRow } from '../lib/entries';

@@ -19,7 +19,7 @@ interface Props {
 const LABEL =
   'Dependency graph. Arrow keys select the next node, with Shift they move the drawing; + and - zoom, 0 shows all.';
 
-/** The smallest scale with readable names. If the graph is too large for it, only a part is visible
+/** The smallest scale with readable names. If the whole graph does not fit at this scale, only a part is visible
  * at first. */
 const READABLE = 0.5;
 

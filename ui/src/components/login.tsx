@@ -116,7 +116,7 @@ export function Identity({ session }: { session: Session }) {
 /** Longest time that a timer can wait. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Asks who uses the page: at the start, and when the session ends. */
+/** Requests the session from the server: at the start, and when the session ends. */
 export function useSession(): void {
   useEffect(() => {
     const controller = new AbortController();

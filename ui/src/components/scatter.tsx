@@ -9,7 +9,7 @@ import { timeLabel } from './chart';
 
 const HEIGHT = 210;
 const EDGES = { left: 62, right: 10, top: 8, bottom: 24 };
-/** Sum of the margins left and right of the drawing, in pixels; as in trace.css. */
+/** Sum of the left and the right padding of `.scatter` in trace.css, in pixels. */
 const PADDING = 32;
 /** Largest distance in pixels at which the pointer hits a mark. */
 const REACH = 14;

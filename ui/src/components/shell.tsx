@@ -97,7 +97,7 @@ export function Shell({ section, window: state, session, children }: Props) {
   );
 }
 
-/** Warnings about who may use the server, such as everyone on the network. */
+/** The server's warnings about its access settings, for example that everyone on the network may use it. */
 function AccessWarnings({ status }: { status: Status | null }) {
   const warnings = status?.access?.warnings ?? [];
   if (warnings.length === 0) return null;
@@ -111,7 +111,7 @@ function AccessWarnings({ status }: { status: Status | null }) {
   );
 }
 
-/** The part of the address after # holds the page's state, so the link must not change it: a script moves the focus. */
+/** Moves the focus without following the link, because the link would replace the page's state after the #. */
 function skip(event: Event): void {
   event.preventDefault();
   document.getElementById('content')?.focus();

@@ -24,10 +24,10 @@ interface Props<T> {
   rowKey: (row: T) => string;
   /** Address opened by a click on a row; keyboard users have the link in the row. */
   rowLink?: (row: T) => string;
-  /** Default column and direction: `total` or `-name`. Numbers are in descending order without the
-   * minus. */
+  /** Default sort column: `total`, or `-total` for the reverse order. Without the minus, numbers are in descending order and
+   * texts in ascending order. */
   sort: string;
-  /** Name of the address parameter, if a page has several tables. */
+  /** Name of the address parameter with the sort column, by default `sort`. The tables of a page need different names. */
   param?: string | undefined;
 }
 

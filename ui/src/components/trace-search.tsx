@@ -1,4 +1,5 @@
-// The form for searching traces. The address holds its values; selections apply immediately, texts on Enter or Search.
+// The form for searching traces. The address holds the values of its fields. A selection in a list, Enter and the button Search
+// each write all values to the address.
 import { api, type Service } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { change, usePlace } from '../lib/router';

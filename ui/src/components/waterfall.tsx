@@ -1,5 +1,5 @@
-// The spans of a trace as a table with bars over time. Only visible rows are in the DOM, so that 10,000 spans
-// scroll smoothly.
+// The spans of a trace as a table with bars over time. Only the rows on the screen, and `SPARE` rows above and below them, are
+// in the DOM. So 10,000 spans scroll smoothly.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Span } from '../lib/api';
 import { duration } from '../lib/units';
@@ -7,7 +7,7 @@ import { labelOf, type View } from '../trace/icicle';
 import { move, visibleRows, type Step, type TreeRow } from '../trace/tree';
 
 const ROW = 28;
-/** Number of rows drawn above the visible ones, and of rows drawn below them. */
+/** Number of rows in the DOM above those on the screen. The same number is below. */
 const SPARE = 8;
 
 const STEPS: Record<string, Step> = {

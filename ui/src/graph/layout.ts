@@ -70,7 +70,7 @@ const finite = (value: number | undefined): number =>
 
 /**
  * The line of an edge: from the middle of the caller's right side to the middle of the callee's left side, around nodes
- * between them. An edge to a callee that is less than a node's width to the right keeps the given route.
+ * between them. If the callee is not at least `NODE_WIDTH` to the right of the caller, the edge keeps the given route.
  */
 export function ports(from: Point, to: Point, route: readonly Point[]): Point[] {
   const forward = to.x - from.x >= NODE_WIDTH;
@@ -93,7 +93,8 @@ export function pathOf(points: readonly Point[]): string {
     .join('');
 }
 
-/** Line width, 1 to 6: 1 + 5 (ln count / ln most)², because counts differ by powers of ten. `most` is the largest count. */
+/** Line width in pixels, 1 to 6: 1 + 5 (ln count / ln most)², because counts differ by powers of ten. `most` is the largest
+ * count; if it is at most 1, the width is 1.5. */
 export function strokeOf(count: number, most: number): number {
   return most <= 1 ? 1.5 : 1 + 5 * (Math.log(Math.max(count, 1)) / Math.log(most)) ** 2;
 }
@@ -126,8 +127,7 @@ export function centred(camera: Camera, point: Point, width: number, height: num
 
 export type Direction = 'left' | 'right' | 'up' | 'down';
 
-/** The nearest node in a direction; sideways distance counts double. Returns the same node if there is no node in that
- * direction. */
+/** The nearest node in a direction; sideways distance counts double. Returns `from` if there is no node in that direction. */
 export function nodeTowards(nodes: readonly PlacedNode[], from: PlacedNode, direction: Direction): PlacedNode {
   let best = from;
   let least = Infinity;
@@ -143,7 +143,8 @@ export function nodeTowards(nodes: readonly PlacedNode[], from: PlacedNode, dire
   return best;
 }
 
-/** Matches a node by its operation, or its service at service level; ignores case. */
+/** Whether the name of the node contains `needle`, ignoring case. The name is the operation, or the service if the operation is
+ * empty. */
 export function matches(node: GraphNode, needle: string): boolean {
   return needle !== '' && (node.operation || node.service).toLowerCase().includes(needle.toLowerCase());
 }

@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks';
 export interface Action {
   busy: boolean;
   error: Error | null;
-  /** False if it failed. */
+  /** Runs `work`. Resolves to false if `work` failed. */
   run: (work: () => Promise<unknown>) => Promise<boolean>;
 }
 

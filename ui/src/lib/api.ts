@@ -37,7 +37,7 @@ export interface Operation {
   min_ns: number;
   max_ns: number;
   total_ns: number;
-  /** Null for an HTTP client, if the answer is from summaries. */
+  /** Null for an operation of kind http-client if the server used summaries of chunks instead of single calls. */
   self_ns: number | null;
   /** Unix seconds, count, errors. */
   timeline: [number, number, number][];
@@ -55,7 +55,7 @@ export interface TraceSummary {
   outcome: 'ok' | 'failed' | 'running';
   request_id: string | null;
   http_status: number | null;
-  /** The call that met the conditions, if the search has a service or an operation. */
+  /** The first call, in the requested order, that met the conditions. Null if the search has no service and no operation. */
   match: TraceMatch | null;
 }
 
@@ -142,7 +142,7 @@ export interface Status {
   driver?: string;
   /** Port for agents; absent from responses of older servers. */
   records_port?: number;
-  /** Who may use the server; absent from responses of older servers. */
+  /** The server's access settings; absent from responses of older servers. */
   access?: { tokens: 'none' | 'used' | 'broken'; exposed: boolean; warnings: string[] };
   /** All members from here on, and `data_dir` and `driver`, describe the whole store. They are absent for a confined token. */
   series?: { sample: number; entry: number; execution: number };
@@ -181,7 +181,7 @@ export interface RecordForm {
 
 export type ProbeState = 'on' | 'off' | 'aggregate';
 
-/** An agent's report on the rules. */
+/** An agent's report on the rules. `on`, `aggregated` and `off` are numbers of methods. */
 export interface ProbeReport {
   on: number;
   aggregated: number;
@@ -225,7 +225,8 @@ export interface ProbeRule {
   since: string;
   kept: boolean;
   /** `told` counts the connected agents to which the rule was sent, `answered` those that have reported on it, and `faults` those
-   * that cannot apply it. `matched` is the number of methods that the rule decides in all of them. */
+   * that cannot apply it. `matched` sums, over the agents that answered, the methods whose state
+   * the rule decides. */
   agents: { told: number; answered: number; matched: number; faults: number };
 }
 
@@ -265,7 +266,7 @@ async function ask<T>(address: string, request: RequestInit): Promise<T> {
   const before = state.get();
   const headers = new Headers(request.headers);
   headers.set('accept', 'application/json');
-  // Proves that a request that changes something does not come from a form of another page.
+  // A form of another page cannot send this header. So the header proves that this page sends the change.
   if (request.method !== undefined) headers.set('x-tacho', '1');
   try {
     response = await fetch(address, { ...request, headers });
@@ -293,7 +294,7 @@ function errorOf(status: number, text: string): ApiError {
 const between = (window: TimeWindow): Params => ({ start: window.start.toFixed(3), end: window.end.toFixed(3) });
 
 export const api = {
-  /** Whether the server needs tokens, and the token that authenticates this page. */
+  /** Whether the server needs tokens, and the name, roles and selector of the token behind this page's cookie. */
   session: (signal: AbortSignal) => get<{ data: Session }>('api/session', {}, signal).then((answer) => answer.data),
   /** Exchanges a token for a cookie, which scripts cannot read. */
   login: (token: string) =>
@@ -357,7 +358,7 @@ export const api = {
     ask<unknown>('api/v1/probes', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      // Omits an empty scope, because the server refuses empty values.
+      // Omits an empty service or instance, because the server refuses empty values.
       body: JSON.stringify(wish, (_, value: unknown) => (value === '' ? undefined : value)),
     }),
   /** Removes all rules if `id` is null. */

@@ -8,7 +8,7 @@ export interface EntryRow {
   at: number;
   metric: Metric;
   text: string;
-  /** Members of a text that is a JSON object. */
+  /** Members of the text if it is a JSON object, otherwise null. */
   members: Record<string, unknown> | null;
 }
 
@@ -34,7 +34,7 @@ function objectOf(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Matches strings, so that their content is kept, and numbers of JSON. */
+/** Matches the numbers of a JSON text. It also matches whole strings, so that digits in a string do not match as numbers. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 /** Prefix of strings that replace whole numbers beyond the precision of a double. */
 const EXACT = '\u0001';
@@ -48,7 +48,7 @@ function parse(text: string): unknown {
   return /\d{16}/.test(text) ? JSON.parse(text.replace(TOKENS, quoted), exact) : JSON.parse(text);
 }
 
-/** Names of the members in order of appearance; none if any text is not an object, or if there are too many. */
+/** Names of the members in order of appearance. Empty if a text is not an object, or if there are more than `COLUMNS_MAX`. */
 export function membersOf(rows: readonly EntryRow[]): string[] {
   if (rows.some((row) => row.members === null)) return [];
   const names = new Set(rows.flatMap((row) => Object.keys(row.members ?? {})));
@@ -78,7 +78,7 @@ export function unitOf(forms: readonly RecordForm[], rows: readonly EntryRow[], 
   return units.size === 1 ? ([...units][0] ?? '') : '';
 }
 
-/** A trace id in the form used by records. */
+/** True for a trace id as records contain it: 32 lower-case hex digits. */
 export const isTraceId = (value: unknown): value is string => typeof value === 'string' && /^[0-9a-f]{32}$/.test(value);
 
 /** Position of a time on an axis of `width` pixels. */
@@ -88,7 +88,7 @@ export const placeOf = (at: number, window: TimeWindow, width: number): number =
 export interface Bar {
   x: number;
   width: number;
-  /** Share of the highest bar. */
+  /** As a fraction of the height of the highest bar. */
   height: number;
   count: number;
 }

@@ -7,7 +7,7 @@ export function typing(event: KeyboardEvent): boolean {
   return target !== null && (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable);
 }
 
-/** Calls `handle` for keys pressed outside of text fields, without Ctrl, Alt or Meta, that no element has handled. */
+/** Calls `handle` for each key without Ctrl, Alt or Meta. Skips keys in a text field, and keys that an element has handled. */
 export function useKeys(handle: (key: string, event: KeyboardEvent) => void, deps: unknown[] = []): void {
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {

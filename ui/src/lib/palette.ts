@@ -1,4 +1,4 @@
-// The colour of the n-th series: tokens of tokens.css, repeated after the last.
+// The colour of the n-th series. tokens.css has eight colours; the ninth series has the first colour again.
 const SERIES = 8;
 
 /** Class with the colour: c1 to c8. */

@@ -12,8 +12,9 @@ export interface Session {
   roles: Role[];
   /** The selector of the series that the token is confined to. */
   match: string | null;
+  /** When the token expires, in RFC 3339; null if it does not. */
   expires: string | null;
-  /** RFC 3339; null if the page was not opened with a cookie. */
+  /** When the cookie expires, in RFC 3339; null if there is no cookie. */
   session_expires: string | null;
 }
 
@@ -43,7 +44,8 @@ export function enter(session: Session): void {
   state.set(mayRead(roles) ? { kind: 'open', session } : { kind: 'closed', why });
 }
 
-/** The server has refused a request that was sent in this state. A late refusal must not end a newer session. */
+/** Shows the login after a response 401. `before` is the state in which the page sent the request. If the state has changed since
+ * then, nothing happens: a late response must not end a newer session. */
 export function expire(before: State): void {
   if (state.get() !== before || before.kind === 'closed') return;
   const why = before.kind === 'open' ? 'The session has ended. Log in again.' : '';

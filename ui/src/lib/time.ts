@@ -62,7 +62,7 @@ export function moment(seconds: number, withMillis = false): string {
   return `${day(seconds)} ${clock(seconds, withMillis)}`;
 }
 
-/** The server's times are strings of nanoseconds, which exceed the precision of a double. Microseconds are kept. */
+/** Converts a time of the server, a string of Unix nanoseconds, to Unix seconds. A double keeps the microseconds. */
 export function fromNanos(text: string): number {
   return Number(BigInt(text) / 1000n) / 1e6;
 }
@@ -73,8 +73,8 @@ export function describe(window: TimeWindow): string {
   return `${moment(window.start)} – ${sameDay ? clock(window.end) : moment(window.end)}`;
 }
 
-/** Step in seconds, rounded up, so that a chart of this width has at most about one point every two pixels, or 100 points if that
- * is more. */
+/** The smallest round step in seconds that gives a chart of this width at most about one point for each two pixels. This limit is
+ * at least 100 and at most 11,000 points. */
 export function autoStep(window: TimeWindow, pixels: number): number {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
   const points = Math.min(Math.max(pixels / 2, 100), 11_000);

@@ -15,7 +15,8 @@ export interface Grid {
 const BUCKETS = 120;
 const GRID_POINTS_MAX = 2000;
 
-/** The regular grid of the buckets of all timelines; if it would be too long, only the times of the buckets. */
+/** The regular grid of the buckets of all timelines. A grid of more than `GRID_POINTS_MAX` points is replaced by the
+ * times of the buckets. */
 export function gridOf(timelines: (readonly Row[])[], window: TimeWindow): Grid {
   const known = [...new Set(timelines.flatMap((rows) => rows.map((row) => row[0])))].sort((a, b) => a - b);
   const first = known[0];
@@ -41,7 +42,7 @@ export function column(rows: readonly Row[], grid: Grid, index: number, absent: 
   });
 }
 
-/** A percentile column. It has a gap where the count is 0, even if the timeline contains a value. */
+/** A percentile column. It has a gap where the count, in column `counts`, is 0, even if the timeline contains a value. */
 export function percentile(rows: readonly Row[], grid: Grid, index: number, counts: number): (number | null)[] {
   const values = column(rows, grid, index, null);
   return column(rows, grid, counts, 0).map((count, at) => (count === 0 ? null : (values[at] ?? null)));

@@ -91,7 +91,7 @@ export function rate(perSecond: number | null | undefined): string {
   return perSecond === null || perSecond === undefined ? NONE : `${number(perSecond)} /s`;
 }
 
-/** A share between 0 and 1. */
+/** Formats a share between 0 and 1 as a percentage. */
 export function percent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return NONE;
   if (share === 0) return '0 %';

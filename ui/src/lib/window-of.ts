@@ -2,7 +2,7 @@
 import { parseDuration, RANGE_DEFAULT, type TimeWindow } from './time';
 
 export interface WindowState extends TimeWindow {
-  /** `15m` for a range up to now; null for a fixed range. */
+  /** Length of a range up to now, such as `15m`; null for a fixed range. */
   range: string | null;
   /** Seconds between refreshes, 0 for none. */
   refresh: number;

@@ -169,7 +169,7 @@ interface MovedRow {
   since: string;
 }
 
-/** Operations that agents aggregate or do not record by their own decision, without a rule. */
+/** Operations that agents, by their own decision and not by a rule, aggregate or do not record. */
 function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
   const rows: MovedRow[] = agents.flatMap((agent) => (agent.probes?.moved ?? []).map((moved) => ({ ...moved, agent })));
   if (rows.length === 0) return null;

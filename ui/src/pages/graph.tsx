@@ -1,4 +1,4 @@
-// Graph: calls between operations or services, their counts and self times.
+// Graph: operations or services with their self times, and the counts of the calls between them.
 import { useMemo } from 'preact/hooks';
 import { GraphView } from '../components/graph-view';
 import { NodeDetails } from '../components/node-details';

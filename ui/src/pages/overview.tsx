@@ -16,7 +16,7 @@ import { column, errorShares, gridOf, percentile, perSecond, type Grid } from '.
 import { duration, grouped, rate, share } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
-/** Largest number of lines in a chart, for the busiest services. */
+/** Largest number of lines in a chart. The services with the most requests have lines. */
 const LINES_MAX = 8;
 /** Largest number of operations under "Where the time goes". */
 const HOT = 10;

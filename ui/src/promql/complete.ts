@@ -67,8 +67,8 @@ function candidates(context: Context, names: readonly string[]): Suggestion[] {
 
 const escape = (value: string): string => value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 
-/** Rank of a name by the first place where it contains the word: 0 (best) at its start, 1 at the start of a part, 2 elsewhere.
- * The rank is -1 if it does not contain the word. */
+/** Rank of a name by the first place where it contains the word: 0 (best) at its start, 1 after `_`, `:` or `.`, 2 elsewhere. The
+ * rank is -1 if the name does not contain the word. */
 function rankOf(label: string, word: string): number {
   const at = label.toLowerCase().indexOf(word.toLowerCase());
   if (at <= 0) return at;
@@ -83,8 +83,8 @@ function ranked(list: Suggestion[], word: string): Suggestion[] {
     .map(({ suggestion }) => suggestion);
 }
 
-/** Replaces the word by the suggestion, also the part of the word after the cursor, except in a label value. Does not repeat a
- * quote or bracket that is already there. */
+/** Replaces the word at the cursor by the suggestion. A label value is replaced only up to the cursor. A quote or bracket that
+ * already follows is not repeated. */
 export function accept(text: string, cursor: number, context: Context, suggestion: Suggestion): Edit {
   if (context.kind === 'none') return { text, cursor };
   const rest = text.slice(cursor).replace(/^[A-Za-z0-9_:.]*/, context.kind === 'value' ? '$&' : '');

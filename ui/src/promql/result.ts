@@ -17,7 +17,7 @@ export function seriesName(metric: Metric): string {
   return inner === '' ? name || '{}' : `${name}{${inner}}`;
 }
 
-/** The selector of all series of a name. The name may be no identifier of PromQL, such as `cpu.load` from an imported file. */
+/** The selector of all series of a name. Some names are not PromQL identifiers, such as `cpu.load` from an imported file. */
 export function selectorOf(name: string): string {
   return /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name) ? name : `{${JSON.stringify(name)}}`;
 }

@@ -41,7 +41,7 @@ function problemOf(
   return null;
 }
 
-/** Which traces the server returns first: those that come first in the table, if the table is sorted by time or duration. */
+/** Which traces the server returns first: those at the top of a table sorted by start or duration, otherwise the newest. */
 export function orderOf(sort: string | null): 'newest' | 'oldest' | 'slowest' | 'fastest' {
   switch (sort) {
     case '-start':
@@ -57,6 +57,7 @@ export function orderOf(sort: string | null): 'newest' | 'oldest' | 'slowest' | 
 
 /** A trace as the table and the chart show it: with start, duration and outcome of the call that matched, if there is one. */
 export interface Shown extends TraceSummary {
+  /** Duration of the whole trace. */
   trace_ns: number;
 }
 

@@ -57,7 +57,8 @@ export function callFrames(root: CallNode): CallFrames {
 export const rowCount = (frames: readonly Frame[]): number =>
   frames.reduce((most, frame) => Math.max(most, frame.row + 1), 0);
 
-/** Limits a view to the whole. A view has at least a millionth of the width of the whole, and at least 10 ns or the whole. */
+/** Limits a view to the whole. The view is at least a millionth of the whole and at least 10 ns wide, but not wider than the
+ * whole. */
 export function clamp(view: View, whole: View): View {
   const length = whole.end - whole.start;
   const width = Math.min(Math.max(view.end - view.start, length / 1e6, Math.min(10, length)), length);
@@ -70,7 +71,7 @@ export function zoom(view: View, whole: View, factor: number, around: number): V
   return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);
 }
 
-/** The frame under a point, or at most `slack` beside it; -1 for none. If frames overlap, it is the frame drawn last. */
+/** Index of the frame at a point, or at most `slack` ns left or right of the point; -1 for none. Of several, the last drawn. */
 export function frameAt(frames: readonly Frame[], at: number, row: number, slack: number): number {
   let found = -1;
   frames.forEach((frame, index) => {
@@ -81,8 +82,8 @@ export function frameAt(frames: readonly Frame[], at: number, row: number, slack
 
 export type Direction = 'up' | 'down' | 'left' | 'right';
 
-/** Target of an arrow key: parent, longest child, previous or next sibling. Returns the same frame if there is
- * no target. */
+/** Target of an arrow key. Up: the parent, down: the longest child, left and right: the previous and the next sibling. Returns
+ * `from` if there is no target. */
 export function neighbour(frames: readonly Frame[], from: number, direction: Direction): number {
   const here = frames[from];
   if (here === undefined) return frames.length > 0 ? 0 : -1;

@@ -10,7 +10,7 @@ export interface TreeRow {
   last: number;
 }
 
-/** Rows of all spans. A span without its parent (not recorded, or not yet received) is a root. */
+/** Rows of all spans. A span whose parent is missing (not recorded, or not yet received) is a root. */
 export function rowsOf(spans: readonly Span[]): TreeRow[] {
   const position = new Map<string, number>();
   const rows = spans.map((span, index): TreeRow => {

@@ -32,7 +32,7 @@ async function ask(path) {
 
 const place = (more) => `#/explore?range=5m&q=${encodeURIComponent('time()')}&${more}`;
 
-test('marks are under the chart and show their text, and the table lists them', async () => {
+test('entries are rows of the table and marks under the chart, and a mark shows its text', async () => {
   const { page, faults, close } = await open(browser, place(`entries=${encodeURIComponent('page_log')}`));
   await page.locator('table[aria-label=Entries] tbody tr').first().waitFor();
   assert.deepEqual(
@@ -121,13 +121,16 @@ test('objects are shown as a table, and the address holds the filter', async () 
   await page.getByLabel('Labels of entries').fill('{__name__=~"page_.+"}');
   await page.getByLabel('Text of entries').fill('memory');
   await page.getByRole('button', { name: 'Find' }).click();
-  await until('one is left', async () => (await page.locator('table[aria-label=Entries] tbody tr').count()) === 1);
+  await until(
+    'one entry is listed',
+    async () => (await page.locator('table[aria-label=Entries] tbody tr').count()) === 1,
+  );
   assert.match(page.url(), /has=memory/);
   assert.deepEqual(await texts(page, '.entry-text'), ['out of memory']);
   await page.getByLabel('Labels of entries').fill('page_log{');
   await page.getByRole('button', { name: 'Find' }).click();
   await page.locator('.entries [role=alert]').waitFor();
-  // The browser's console reports the refusal, too.
+  // The server refuses the incomplete selector. The browser's console reports this response, too.
   assert.deepEqual(
     faults.filter((fault) => !fault.includes('400 (Bad Request)')),
     [],

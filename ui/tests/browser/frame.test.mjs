@@ -119,7 +119,7 @@ for (const theme of ['light', 'dark']) {
 }
 
 for (const place of PAGES) {
-  test(`${place} fits 900 pixels in the dark, has one heading, and names all its controls`, async () => {
+  test(`${place} fits a width of 900 pixels in the dark theme, has one heading, and names all its controls`, async () => {
     const { page, faults, close } = await open(browser, place, { theme: 'dark', width: 900, height: 800 });
     await page.locator('h1').waitFor();
     await page.waitForLoadState('networkidle');

@@ -23,7 +23,7 @@ test('operations are drawn, found by name, and link to traces', async () => {
   await picture(page, 'graph');
   await page.locator('.neighbours button').first().click();
   await page.getByRole('link', { name: /^Traces with/ }).click();
-  await until('the search for traces', async () => /#\/traces\?.*operation=/.test(page.url()));
+  await until('the search for traces is open', async () => /#\/traces\?.*operation=/.test(page.url()));
   assert.deepEqual(faults, []);
   await close();
 });
@@ -45,7 +45,7 @@ test('the drawing zooms and moves by wheel, buttons and keys', async () => {
   await drawing.focus();
   await changes('zoom by key', () => page.keyboard.press('-'));
   await changes('move by key', () => page.keyboard.press('Shift+ArrowLeft'));
-  await changes('all of it', () => page.keyboard.press('0'));
+  await changes('show all by key', () => page.keyboard.press('0'));
   await page.keyboard.press('ArrowRight');
   await page.locator('.node.chosen').waitFor();
   await page.keyboard.press('Escape');

@@ -15,8 +15,8 @@ async function draw(browser, place, name, ready) {
   await close();
 }
 
-/** Id of a trace of the request `GET /search`: of up to 500 that took at least 0.5 ms, the one with the median duration. This
- *  request calls all layers, and takes long enough to show them. */
+/** Id of a trace of the request `GET /search`, which calls all layers of the bulletin board. Of up to 500 such traces of at least
+ *  0.5 ms, it is the trace with the median duration: long enough to show the calls of all layers. */
 async function goodTrace() {
   const answer = await fetch(
     `${URL_BASE}/api/traces?limit=500&min_duration=0.0005&operation=${encodeURIComponent('GET /search')}`,

@@ -1,5 +1,5 @@
-// A server with tokens: the login, its errors, log-out, the end of a session, roles, and pages of other origins. Then the
-// warning of a server without tokens.
+// A server with tokens: the login, its errors, log-out, the end of a session, roles, and pages of other origins. Then a server
+// without tokens: its warning.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -90,7 +90,7 @@ async function traces(page) {
   return stored.join('\n');
 }
 
-test('a token opens the page at the same address, and is stored nowhere', async () => {
+test('a login with a token opens the requested address, and the page stores the token nowhere', async () => {
   const { page, faults, close } = await open(browser, '#/agents?range=6h', { base });
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
   assert.equal(await page.title(), 'Log in · Tachograph');
@@ -126,7 +126,7 @@ test('a wrong token is refused with the reason, and can be corrected with the ke
   assert.equal(await field(page).getAttribute('aria-invalid'), 'true');
   const described = await field(page).getAttribute('aria-describedby');
   assert.equal(await page.locator(`#${described}`).textContent(), await alert.textContent());
-  await until('the field must have the focus', () => field(page).evaluate((input) => input === document.activeElement));
+  await until('the field has the focus', () => field(page).evaluate((input) => input === document.activeElement));
   assert.equal(await field(page).inputValue(), '');
   await page.keyboard.type(reader);
   await page.keyboard.press('Tab');
@@ -189,12 +189,12 @@ test('log-out ends the session: a copy of its cookie is refused', async () => {
   await close();
 });
 
-test('a session that ends while the page is open leads to the login, and back to the same view', async () => {
+test('a session that ends while the page is open leads to the login, which leads back to the same view', async () => {
   const token = tokens('add', 'temporary', '--role', 'read');
   const { page, faults, close } = await open(browser, '#/agents?find=shop', { base });
   await until('the server knows the token', async () => {
     await logIn(page, token);
-    await until('an answer', async () => (await page.locator('.identity, [role=alert]').count()) > 0);
+    await until('the server has answered', async () => (await page.locator('.identity, [role=alert]').count()) > 0);
     return (await page.locator('.identity').count()) > 0;
   });
   tokens('revoke', 'temporary');
@@ -255,7 +255,7 @@ test('a page of another port cannot use the session', async () => {
 });
 
 for (const theme of ['light', 'dark']) {
-  test(`the login and the name of a token fit 900 pixels: ${theme}`, async () => {
+  test(`the login and the name of a token fit a width of 900 pixels: ${theme}`, async () => {
     const { page, faults, close } = await open(browser, '#/agents', { base, theme, width: 900, height: 800 });
     const over = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     await field(page).waitFor();
@@ -269,7 +269,7 @@ for (const theme of ['light', 'dark']) {
   });
 }
 
-test('a server that everyone on the network can use is reported', async () => {
+test('the page warns that everyone on the network can use the server', async () => {
   const { child, address } = await serve(join(directory, 'open'), '0.0.0.0:0', '--insecure-listen');
   try {
     const { page, faults, close } = await open(browser, '#/agents', { base: address });

@@ -25,7 +25,7 @@ test('the overview shows the service with its figures and charts', async () => {
   await close();
 });
 
-test('a service links to its operations, which sort and filter, and to traces', async () => {
+test('the operations of a service can be sorted and filtered, and link to their traces', async () => {
   const { page, faults, close } = await open(browser, '#/services?range=15m');
   await page.locator('td a.name', { hasText: 'bulletin-board' }).click();
   await page.locator('table[aria-label=Operations] tbody tr').first().waitFor();

@@ -25,7 +25,10 @@ test('traces are listed, drawn as marks, and searched', async () => {
     'the address holds the search',
     async () => /service=bulletin-board/.test(page.url()) && /max=10m/.test(page.url()),
   );
-  await until('traces of the service', async () => new Set(await texts(page, `${rows} td:nth-child(3)`)).size === 1);
+  await until(
+    'only traces of one service are listed',
+    async () => new Set(await texts(page, `${rows} td:nth-child(3)`)).size === 1,
+  );
   await page.getByLabel('Longest').fill('1ns');
   await page.getByRole('button', { name: 'Search' }).click();
   await page.getByText('No trace matches').waitFor();
@@ -50,7 +53,7 @@ test('a request id finds its trace', async () => {
   assert.ok(id !== undefined, 'no trace has a request id');
   await page.getByLabel('Request id').fill(id);
   await page.keyboard.press('Enter');
-  await until('one trace', async () => (await page.locator(rows).count()) === 1);
+  await until('one trace is listed', async () => (await page.locator(rows).count()) === 1);
   assert.deepEqual(await texts(page, `${rows} td:last-child`), [id]);
   assert.deepEqual(faults, []);
   await close();
@@ -77,7 +80,7 @@ test('a click on a mark of the scatter opens its trace; a box drawn with the mou
   await close();
 });
 
-test('a trace shows its figures, icicle and details, and keys select in its tree and zoom in its icicle', async () => {
+test('a trace shows its figures, icicle and details, and keys select spans in the tree and zoom the icicle', async () => {
   const { page, faults, close } = await open(browser, '#/traces?range=15m&outcome=ok');
   await page.locator(`${rows} a.name`).first().click();
   await page.locator('.waterfall .span-row').first().waitFor();
@@ -102,7 +105,7 @@ test('a trace shows its figures, icicle and details, and keys select in its tree
   await page.keyboard.press('+');
   await until('the address holds the zoom', async () => /at=\d+-\d+/.test(page.url()));
   await page.keyboard.press('0');
-  await until('all of it again', async () => !/at=/.test(page.url()));
+  await until('the whole trace is shown again', async () => !/at=/.test(page.url()));
   await picture(page, 'trace');
   assert.deepEqual(faults, []);
   await close();

@@ -1,5 +1,5 @@
-// Agents and rules: set on the page and on the command line, applied by the running program. This file must run last,
-// because it switches off methods that the other tests need. `start.mjs` runs the files in the order of their names.
+// Agents and rules. The page and the command line set rules, and the agent in the running program applies them. This file must
+// run last, because it switches off methods that the other tests need. `start.mjs` runs the files in the order of their names.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, afterEach, before, test } from 'node:test';
@@ -25,7 +25,7 @@ async function data(path, params = {}) {
   return answer.json();
 }
 
-/** Waits until the agent has applied the current rules, and returns it. */
+/** Waits until the agent has applied the current rules. Returns the agent. */
 async function settled() {
   let agent;
   await until('the agent follows its rules', async () => {
@@ -52,7 +52,10 @@ test('the page shows the program, switches its methods and shows the result', as
   await rule.getByText(/methods in 1 agent$/).waitFor();
   const counts = async () => (await agent.locator('td.num').allTextContents()).slice(1, 4);
   await until('no method is on', async () => (await counts())[0] === '0');
-  assert.ok(Number((await counts())[2].replace(/\D/g, '')) >= on, `${await counts()} of ${on}`);
+  assert.ok(
+    Number((await counts())[2].replace(/\D/g, '')) >= on,
+    `on, aggregated, off: ${await counts()}; before: ${on} on`,
+  );
   assert.equal(await page.getByLabel('Pattern').inputValue(), '', 'the form must be empty, ready for another pattern');
   await picture(page, 'agents');
 
@@ -65,15 +68,15 @@ test('the page shows the program, switches its methods and shows the result', as
   await rule.getByRole('button', { name: 'On' }).click();
   await until('methods are on again', async () => (await counts())[0] !== '0');
   await until('there is one rule', async () => (await rule.count()) === 1);
-  // The server accepts every character beyond ASCII, because the letters of a name depend on the language. The agent
-  // refuses this one.
+  // The server accepts every character beyond ASCII, because the letters of a name depend on the programming language. The
+  // agent refuses the arrow.
   await page.getByLabel('Pattern').fill('wrong.→');
   await page.getByRole('button', { name: 'Add' }).click();
   await page.getByText('failed in 1 of 1 agent').waitFor();
   await page.getByText(/^Rule \d+ in bulletin-board on .*wrong\.→/).waitFor();
   await page.getByRole('button', { name: 'Remove all' }).click();
   await page.getByText('No rules').waitFor();
-  await until('the settings apply again', async () => (await settled()).probes.on === on);
+  await until("the agent's own settings apply again", async () => (await settled()).probes.on === on);
   assert.deepEqual(faults, []);
   await close();
 });
@@ -94,14 +97,14 @@ test('the form shows the error message of the server and keeps the input', async
   await close();
 });
 
-/** Calls of the board that were counted instead of recorded, since its start. */
+/** Number of calls of the board, since its start, that were counted instead of recorded. */
 async function countedCalls() {
   const query = 'sum(tacho_operation_seconds_count{service="bulletin-board"})';
   const { result } = (await data('/api/v1/query', { query })).data;
   return result.length === 0 ? 0 : Number(result[0].value[1]);
 }
 
-/** Calls of methods of the board that were recorded between two moments (Unix seconds). */
+/** Number of recorded calls of methods of the board between two moments (Unix seconds). */
 async function methodCalls(start, end) {
   const { operations } = await data('/api/operations', { service: 'bulletin-board', kind: 'method', start, end });
   return operations.reduce((sum, one) => sum + one.count, 0);
@@ -124,7 +127,7 @@ test('a rule from the command line takes effect in the running program', async (
     const off = clock();
     t.diagnostic(`off: ${((off - offAt) * 1000).toFixed(0)} ms from the command to the program's answer`);
     const before = requests;
-    await until('the program has worked on', async () => requests > before + 50 && clock() > off + 1);
+    await until('the program has answered 50 more requests', async () => requests > before + 50 && clock() > off + 1);
     const onAt = clock();
     // Calls that were open when the methods were switched off have ended within 0.2 s.
     assert.equal(await methodCalls(off + 0.2, onAt), 0);

@@ -1,5 +1,4 @@
-// Starts the environment of the page: a server on a fresh directory, the bulletin board with the agent, and some
-// load.
+// Starts what the tests of the page need: a server on a fresh directory, the bulletin board with the agent, and some load.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +12,7 @@ const MIX = fileURLToPath(new URL('demo.mix', import.meta.url));
 const START_MS_MAX = 60_000;
 const STOP_MS_MAX = 15_000;
 
-/** The newer of the two builds, or the file named by TACHO_BIN. */
+/** Path of tacho: TACHO_BIN, or the newer of the release build and the debug build. */
 export function binary() {
   if (process.env.TACHO_BIN) return process.env.TACHO_BIN;
   const built = ['release', 'debug']
@@ -48,8 +47,8 @@ class Child {
     });
   }
 
-  /** Resolves with the groups of the first match on stdout. Throws an exception if the process ends or takes too long
-   * before it. */
+  /** Resolves with the groups of the first match on stdout. Throws an exception if the process ends without a match, or after
+   * START_MS_MAX. */
   async says(pattern) {
     const deadline = Date.now() + START_MS_MAX;
     let ended = false;
@@ -81,7 +80,7 @@ class Child {
   }
 }
 
-/** Waits until the server has requests of the bulletin board. */
+/** Waits until the server has stored requests of the bulletin board. */
 async function reported(url) {
   const deadline = Date.now() + START_MS_MAX;
   let last = '';
@@ -96,7 +95,7 @@ async function reported(url) {
 /** One burst of load, without a pause after it. */
 export const BURST = { requests: 4000, pauseSeconds: 0 };
 
-/** Starts all, and runs `bursts` of load. Returns the addresses of page and board, and a function that stops all. */
+/** Starts the server and the board, then runs `bursts` of load. Returns both addresses, and a function that stops both. */
 export async function startWorld(bursts) {
   const tacho = demand(binary(), 'cargo build --release -p tacho-cli');
   demand(AGENT, 'mvn -f agent/java package');

@@ -21,16 +21,20 @@ test.each([
   [{ told: 3, answered: 1, matched: 7 }, 'pending in 2 of 3 agents', 'running'],
   [{ told: 2, answered: 2 }, 'no matching method', 'failed'],
   [{ told: 2, answered: 2, matched: 4, faults: 1 }, 'failed in 1 of 2 agents', 'failed'],
-])('outcome of %j', (said, text, sign) => expect(outcomeOf(rule(said))).toEqual({ text, sign }));
+])('a rule with the reports %j has the outcome %j', (said, text, sign) =>
+  expect(outcomeOf(rule(said))).toEqual({ text, sign }),
+);
 
 test.each([
   ['', '', 'all agents'],
   ['shop', '', 'shop'],
   ['', '8080', 'all services, instance 8080'],
   ['shop', '8080', 'shop, instance 8080'],
-])('scope of %j and %j', (service, instance, text) => expect(scopeOf(rule({}, { service, instance }))).toBe(text));
+])('service %j and instance %j are the scope %j', (service, instance, text) =>
+  expect(scopeOf(rule({}, { service, instance }))).toBe(text),
+);
 
-test('agents have names and states', () => {
+test('an agent is named by service, host and instance, and a silent agent is shown as failed', () => {
   const agent = { service: 'shop', host: 'h1', instance: '', state: 'silent' } as Agent;
   expect(nameOf(agent)).toBe('shop on h1');
   expect(nameOf({ ...agent, instance: '8080' })).toBe('shop on h1 (8080)');

@@ -37,7 +37,7 @@ describe('entries', () => {
     expect(memberText(rowsOf(list('{"f":1e300}'))[0]?.members?.['f'])).toBe('1e+300');
   });
 
-  test('a unit is shown if the declared types agree on it', () => {
+  test('a unit is shown if the declared types agree on it, and a trace id has 32 hex digits', () => {
     const form = (name: string, unit: string): RecordForm => ({
       name,
       service: 'shop',

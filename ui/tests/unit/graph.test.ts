@@ -24,7 +24,7 @@ const node = (id: string, count: number): GraphNode => ({
   self_ns: 0,
 });
 
-/** `a>b` is an edge. */
+/** Ids are single letters. `a>b` is an edge. Earlier nodes have more calls and more time. */
 function graph(nodes: string, edges: string): Graph {
   return {
     nodes: nodes.split(' ').map((id, index) => node(id, 100 - index)),
@@ -38,7 +38,7 @@ function graph(nodes: string, edges: string): Graph {
 test('a callee is to the right of its caller, and the line connects their facing sides', () => {
   const placed = place(graph('a b c', 'a>b a>c'));
   const [a, b, c] = placed.nodes;
-  if (a === undefined || b === undefined || c === undefined) throw new Error('three nodes');
+  if (a === undefined || b === undefined || c === undefined) throw new Error('the graph must have three nodes');
   expect(b.x).toBeGreaterThan(a.x);
   expect(b.y).not.toBe(c.y);
   expect(placed.edges[0]?.points).toEqual([
@@ -70,7 +70,7 @@ test('the busiest of many nodes are kept, with the edges between them', () => {
 test('arrow keys select the nearest node in their direction', () => {
   const placed = place(graph('a b c', 'a>b a>c')).nodes;
   const [a, b] = placed;
-  if (a === undefined || b === undefined) throw new Error('nodes');
+  if (a === undefined || b === undefined) throw new Error('the graph must have two nodes');
   expect(nodeTowards(placed, a, 'left')).toBe(a);
   expect(['b', 'c']).toContain(nodeTowards(placed, a, 'right').node.id);
   expect(nodeTowards(placed, b, 'left')).toBe(a);

@@ -60,7 +60,7 @@ describe('completion', () => {
   const labels = (marked: string, names: string[]): string[] =>
     suggest(contextAt(...at(marked)), names).map((one) => one.label);
 
-  test('names that begin with the word come before those that contain it', () => {
+  test('names that begin with the word are first, then names with a part that begins with it, then the others', () => {
     expect(labels('heap|', ['jvm_heap_bytes', 'cheap', 'heap_used'])).toEqual(['heap_used', 'jvm_heap_bytes', 'cheap']);
   });
   test('functions and aggregations are offered after the first letter', () => {
@@ -92,7 +92,7 @@ describe('completion', () => {
   });
 });
 
-test('the functions are those of the server', () => {
+test('the names of functions and aggregations are those of the server', () => {
   const source = (name: string) => {
     const text = readFileSync(new URL(`../../../crates/query/src/promql/${name}`, import.meta.url), 'utf8');
     return text.slice(text.indexOf('\n', text.search(/table! \{$/m)));
@@ -161,7 +161,7 @@ describe('results', () => {
     ['count(jvm_heap_used_bytes)', 'number'],
     ['a{path="/x"}', 'number'],
     ['load_ratio', 'percent'],
-  ])('%s is in %s', (query, unit) => expect(unitOf(query)).toBe(unit));
+  ])('the unit of %s is %s', (query, unit) => expect(unitOf(query)).toBe(unit));
   test.each([
     ['expected an expression, found the end of the query (at column 5)', 'sum(', 4],
     ['expected ")" to close the "(" at column 1, found "b" (at column 4)', '(a b', 3],

@@ -8,7 +8,7 @@ test.each([
   ['#/traces', ['traces']],
   ['#/services/a%2Fb%20c', ['services', 'a/b c']],
   ['#/services/%E0%A4%A', ['services', '%E0%A4%A']],
-])('path of %j', (hash, path) => expect(parsePlace(hash).path).toEqual(path));
+])('the path of %j is %j', (hash, path) => expect(parsePlace(hash).path).toEqual(path));
 
 test('an address round-trips', () => {
   const address = formatPlace(

@@ -68,7 +68,7 @@ test('a login sends the token in the body only', async () => {
   ]);
 });
 
-test('requests that change something have the header of the page', async () => {
+test('requests that change something have the header x-tacho', async () => {
   const asked = answers(204);
   await api.logout();
   await api.removeProbe(3);

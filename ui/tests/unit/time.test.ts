@@ -36,7 +36,7 @@ describe('parseMoment', () => {
     ['yesterday', null],
     ['12', null],
     ['2026-13-99', null],
-  ])('%j is %s', (text, seconds) => expect(parseMoment(text, 1000)).toBe(seconds));
+  ])('at second 1000, %j is %s', (text, seconds) => expect(parseMoment(text, 1000)).toBe(seconds));
 });
 
 test('moments are written in local time', () => {
@@ -68,5 +68,5 @@ describe('windowOf', () => {
     ['from=100&to=200.5', { start: 100, end: 200.5, range: null, refresh: 0 }],
     ['from=200&to=100', { start: 6400, end: 10_000, range: '1h', refresh: 0 }],
     ['refresh=-3', { start: 6400, end: 10_000, range: '1h', refresh: 0 }],
-  ])('%j', (text, window) => expect(read(text)).toEqual(window));
+  ])('the parameters %j are the window %j', (text, window) => expect(read(text)).toEqual(window));
 });

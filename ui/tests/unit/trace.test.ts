@@ -14,7 +14,8 @@ import {
 } from '../../src/trace/icicle';
 import { belowDepth, move, reveal, rowsOf, summary, visibleRows } from '../../src/trace/tree';
 
-/** `a` (0..100) calls `b` (10..40) and `d` (50..90), and `b` calls `c` (20..30). Each line is `id parent start end`. */
+/** `a` (0..100) calls `b` (10..40) and `d` (50..90), and `b` calls `c` (20..30). Each line is `id parent start end`;
+ * a root has the parent `-`. */
 const TREE = ['a - 0 100', 'b a 10 40', 'c b 20 30', 'd a 50 90'];
 
 function spans(lines: string[]): Span[] {
@@ -88,12 +89,12 @@ describe('tree', () => {
     ['right', 1, ['b'], { to: 1, expand: 'b' }],
     ['right', 1, [], { to: 2 }],
     ['right', 2, [], { to: 2 }],
-  ] as const)('%s from row %d with %j closed', (step, from, ids, expected) => {
+  ] as const)('the step %s from row %d with %j closed is %j', (step, from, ids, expected) => {
     const collapsed = closed(...ids);
     expect(move(rows, visibleRows(rows, collapsed), collapsed, from, step)).toEqual(expected);
   });
 
-  test('10,000 spans, each the child of the one before, have their depths', () => {
+  test('10,000 spans, each the child of the span before, have their depths', () => {
     const deep = rowsOf(
       spans(
         Array.from({ length: 10_000 }, (_, index) => `s${index} ${index === 0 ? '-' : `s${index - 1}`} ${index} 20000`),
@@ -138,7 +139,7 @@ describe('icicle', () => {
     ['left', 3, 1],
     ['right', 3, 3],
     ['up', -1, 0],
-  ] as const)('%s from frame %d is %d', (direction, from, to) => {
+  ] as const)('the arrow key %s leads from frame %d to frame %d', (direction, from, to) => {
     expect(neighbour(frames, from, direction)).toBe(to);
   });
 
@@ -148,7 +149,7 @@ describe('icicle', () => {
     [95, 0, 0],
     [25, 2, 2],
     [25, 9, -1],
-  ])('at %d on row %d is frame %d', (at, row, index) => {
+  ])('the frame at %d ns in row %d is %d', (at, row, index) => {
     expect(frameAt(frames, at, row, 0)).toBe(index);
   });
 

@@ -103,7 +103,7 @@ test.each([
 
 test('0 of 0 is not a share', () => expect([share(0, 0), share(1, 4)]).toEqual([null, 0.25]));
 
-test('three significant digits', () =>
+test('numbers have three significant digits', () =>
   expect([0.12345, 1.2345, 12.345, 123.45].map(digits)).toEqual(['0.123', '1.23', '12.3', '123']));
 
 test('a grouped number keeps all its digits', () => expect(grouped(1_234_567)).toBe('1\u202f234\u202f567'));

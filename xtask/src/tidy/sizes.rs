@@ -39,7 +39,7 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Line, name and number of lines of each function, in the style of the formatters. A function ends at the first line with the
+/// Line, name and number of lines of each function. The code must be formatted. A function ends at the first line with the
 /// indentation of its beginning that begins with `}` or ends with `;`. This can be its first line.
 fn functions(file: &File) -> Vec<(usize, String, usize)> {
     let lines: Vec<&str> = file.text.lines().collect();

@@ -65,7 +65,7 @@ fn retired(file: &File) -> Vec<Retired> {
 }
 
 fn too_many_terms(file: &File) -> Option<Finding> {
-    // The first row is the header; the second, `|---|`, does not begin with a space.
+    // The first row is the header; the second, `|---|`, has no blank after the first `|`.
     let terms = section(file, TERMS).filter(|line| line.starts_with("| ")).count().saturating_sub(1);
     let message = format!("{terms} terms, at most {TERMS_MAX} are allowed: join or remove some");
     (terms > TERMS_MAX).then_some(Finding { path: file.path.clone(), line: 0, message })

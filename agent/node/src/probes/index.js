@@ -50,7 +50,7 @@ export function makeGuard(log) {
           return fn.apply(this, args);
         } catch (error) {
           const where = error instanceof Error ? error.stack : error;
-          log.sayOnce(`fault ${error}`, `a probe failed, the program continues: ${where}`);
+          log.sayOnce(`fault ${error}`, `code of the agent failed, the program continues: ${where}`);
           return undefined;
         }
       }

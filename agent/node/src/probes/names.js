@@ -122,7 +122,7 @@ export class Names {
 /**
  * Names of incoming requests. A name contains the route of the program's framework. Without a route it is a guess: the path
  * with ids replaced; after a 404 it is `(not found)`. Routes, guesses, and guesses at the start of a request have separate
- * bounds. So guesses do not displace routes, and paths that end in 404 do not displace answered paths.
+ * bounds. So guesses do not displace routes, and paths that end in 404 do not displace paths that exist.
  */
 export class ServerNames {
   /** @param {import('../wire/dictionary.js').Dictionary} dictionary */

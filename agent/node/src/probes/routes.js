@@ -3,7 +3,8 @@
 //   Express (also in Nest)    stores the route in the request
 //   Fastify 5 (also in Nest)  publishes the route on a channel before the handler runs
 //   Fastify 4 and 5           publishes each new server on a channel; a hook that the agent adds to the server gets the request
-//                             with its route. In Fastify 5 this is for requests that another hook answers: they reach no handler
+//                             with its route. Fastify 5 needs the hook only for requests that another hook answers, because
+//                             these reach no handler
 //   Koa                       has a context for each request, in which @koa/router stores the route
 
 import diagnostics from 'node:diagnostics_channel';

@@ -260,7 +260,7 @@ class Reader {
     }
   }
 
-  /** Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may have a string with its end signs. */
+  /** Comments nest in PostgreSQL and SQL Server. In MySQL, a string in an executable comment may contain an end sign. */
   blockComment() {
     const { text, at } = this;
     let depth = 0;

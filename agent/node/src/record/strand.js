@@ -166,7 +166,7 @@ export class Strand {
   }
 
   /**
-   * Moves the calls inside `call` to a strand of their own. The open part has been closed.
+   * Moves the calls inside `call` to a strand of their own. `recorder.js` has closed the open part before.
    * @param {Call} call an open one, not the innermost
    * @param {import('./session.js').Half} span its id
    */

@@ -14,8 +14,9 @@ const BOUNDS = Array.from({ length: 17 }, (_, at) => 2 ** (at < 9 ? 6 + at : 14 
  */
 const OWN_MAX = 384;
 /**
- * Limit on all pairs except that of `(other)` and `(other)`. Beyond it, this pair counts the calls of each new pair, unless the
- * operation has a pair with the caller `(other)`.
+ * Limit on all pairs, without the pair of operation `(other)` and caller `(other)`. Beyond the limit, a new pair is counted in
+ * the pair of its operation and the caller `(other)`. If there is no such pair, it is counted under operation and caller
+ * `(other)`.
  */
 const PAIRS_MAX = 512;
 /** Limit on cached pairs without a tally of their own; for further ones, the shared tally is looked up at each call. */
@@ -32,7 +33,7 @@ const NAME = 'tacho_operation_seconds';
 export const COUNTED = new Strand(-1, new Trace(-1, null), null, 0);
 COUNTED.isBroken = true;
 
-/** A counted call. The asynchronous context refers to it as the caller, as to a recorded call. */
+/** A counted call. Like a recorded call, it is kept in the asynchronous context as the caller of new calls. */
 export class CountedCall extends Call {
   /**
    * @param {number} operation

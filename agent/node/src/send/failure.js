@@ -1,5 +1,5 @@
-// Why a connection failed, for a program that ends: may another attempt help? Before: `link.js`, `relay-thread.js`. After:
-// `farewell.js`.
+// Decides from the error of a failed connection whether another attempt may help. `farewell.js` needs the answer when the program
+// ends. Before: `link.js`, `relay-thread.js`. After: `farewell.js`.
 
 /** Codes of a connection that the server, or a device on the way, has ended. */
 const PASSING = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE']);

@@ -83,7 +83,7 @@ function connection(link) {
     return descriptor(link);
   }
   if (link.relay === null && (link.tls !== null || link.mayGreet())) {
-    link.close(); // the other connection sends unacknowledged frames again
+    link.close(); // the new connection sends unacknowledged frames again
     link.relay = new Relay(link.tls, link.address);
   }
   return link.relay;

@@ -307,7 +307,7 @@ export class Link {
     const { socket } = this;
     this.socket = null;
     this.isConnected = false;
-    this.chunk = Buffer.alloc(0); // HELLO may have a token
+    this.chunk = Buffer.alloc(0); // does not keep HELLO, which may have a token
     socket?.on('error', () => {});
     socket?.destroy();
     this.protocol.closed();

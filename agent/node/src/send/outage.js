@@ -120,7 +120,7 @@ export class Outage {
     this.log.say(messages.reconnected(this.server, often, this.#takeLost()));
   }
 
-  /** The dropped records for this line; marks all outages as logged. */
+  /** The text with the numbers of dropped records, for one line. Marks all ended outages as logged. */
   #takeLost() {
     const [calls, samples, entries] = this.lost;
     this.lost = [0, 0, 0];

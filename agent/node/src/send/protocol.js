@@ -19,7 +19,7 @@ const GREETING_MS = 5_000;
  * back-off.
  */
 const PAUSE_MS = 1_000;
-/** Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit this. */
+/** Codes of an ERROR: the server requires TLS; the token is missing or invalid; the token does not permit writing. */
 const NEEDS_TLS = 11;
 const UNAUTHORIZED = 12;
 const FORBIDDEN = 13;

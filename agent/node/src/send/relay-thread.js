@@ -1,4 +1,4 @@
-// The thread of a relay: connects to the server, with TLS if it is set, and passes bytes between a port and the server.
+// The thread of a relay: connects to the server, with TLS if `tls_ca` is set, and passes bytes between a port and the server.
 // `relay.js` describes the messages. Before: `relay.js`. After: the server.
 
 import { connect } from 'node:net';

@@ -1,13 +1,13 @@
-// Sends the data of the process's other threads. A thread gets no event when it is terminated or when its parent ends. So the
-// thread that ends, or that terminates another thread, asks the other thread to send its data, and waits. The other thread uses
-// its own connection. All threads share a table of states, so that only threads with unsent data are asked, and the wait for a
-// thread with a blocked loop is short.
+// Sends the data of the process's other threads. A thread gets no event when it is terminated or when its parent ends. So a
+// thread that terminates another thread first asks this thread to send its data, and waits. A thread that ends asks its
+// descendants in the same way. An asked thread uses its own connection. All threads share a table of states, so that only threads
+// with unsent data are asked, and the wait for a thread with a blocked loop is short.
 //
 //   FREE --> CLAIMED --> QUIET <--> NEWS --(asked)--> ASKED --(its loop turns)--> TALKS --> FREE
 //
 // The table has a slot for each thread except the main thread, of four numbers: thread id, state, id of the parent, and time of
 // the thread's last check, in seconds.
-// Before: `../agent.js`. After: `farewell.js`, in the other thread.
+// Before: `../agent.js`. After: `farewell.js`, in the asked thread.
 
 import { performance } from 'node:perf_hooks';
 import worker, { BroadcastChannel, getEnvironmentData, isMainThread, setEnvironmentData, threadId } from 'node:worker_threads';

@@ -1,4 +1,4 @@
-// Constants of the protocol. The names and values are those of `docs/format/wire.md` and `crates/model/src/limits.rs`.
+// Constants of the protocol. The limits have the names and values of `docs/format/wire.md` and `crates/model/src/limits.rs`.
 
 export const VERSION = 1;
 export const FRAME_HEADER_BYTES = 12;

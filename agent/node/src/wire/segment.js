@@ -23,11 +23,11 @@ export class SegmentPart {
   constructor() {
     this.events = new Bytes(128);
     this.eventCount = 0;
-    /** Number of calls that end in this part. They are lost if the part is discarded. */
+    /** Number of calls that end in this part. If the part is discarded, they count as dropped. */
     this.exits = 0;
     this.carriedCount = 0;
     this.attributeCount = 0;
-    /** Memory of this part counted by the recorder, bytes. */
+    /** Memory of this part that the recorder has counted, bytes. */
     this.charged = 0;
     /** @type {Bytes | null} created for the first carried call */
     this.carried = null;

@@ -1,4 +1,4 @@
-// The board as a program of ES modules: `pg` is imported before anything else.
+// Runs `board.cjs` as a program of ES modules. The first import is `pg`.
 
 import pg from 'pg';
 import { record } from 'tachograph';

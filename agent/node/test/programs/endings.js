@@ -1,4 +1,4 @@
-// Ends in the way that the first argument names, right after its last call. The second argument is a pause before the calls, ms.
+// Ends in the way that the first argument names, right after its last call. The second argument: a pause before the calls, in ms.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { record } from 'tachograph';

@@ -1,4 +1,4 @@
-// One of two tiers. The front sends requests to the back: with `fetch`, with `http.request`, and two requests at once.
+// One of two tiers. The front sends four requests to the back: one with `fetch`, one with `http.request`, and two at once.
 
 import http from 'node:http';
 import { request } from 'node:http';

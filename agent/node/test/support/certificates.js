@@ -17,7 +17,7 @@ export class Authority {
     openssl('req', '-x509', ...KEY, '-nodes', '-subj', `/CN=${name}`, '-days', '2', '-keyout', this.key, '-out', this.file);
   }
 
-  /** The files of a certificate for these names and of its key. If `password` is given, it encrypts the key. */
+  /** Creates a certificate for these names. Returns its path and that of its key. A `password` encrypts the key. */
   sign(name, names = 'IP:127.0.0.1,DNS:localhost', password = '') {
     const [cert, key, request, extensions] = ['cert.pem', 'key.pem', 'csr', 'ext'].map((end) =>
       join(this.directory, `${name}.${end}`),

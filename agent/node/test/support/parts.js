@@ -1,4 +1,4 @@
-// The agent's parts without a socket. `decoded` closes the open parts of segments and returns all records so far.
+// The objects of an agent without a socket. `decoded` closes the open parts of segments and returns all records so far.
 
 import { Recorder } from '../../src/record/recorder.js';
 import { Session } from '../../src/record/session.js';

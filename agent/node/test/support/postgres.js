@@ -1,5 +1,5 @@
-// A real PostgreSQL for the tests, in a new directory that is deleted on close. PostgreSQL refuses to run as root, so it runs as
-// another user then.
+// A real PostgreSQL for the tests, in a new directory that is deleted on close. If the tests run as root, PostgreSQL runs as the
+// user `postgres`, because it refuses to run as root.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';

@@ -5,7 +5,7 @@
 | `Thread.start` | the thread | the starting call is the parent of all outermost calls of the thread |
 | `ThreadPoolExecutor.submit` | the task | the submitting call is attached while the task runs |
 | `loop.create_task` | the task | the context of the task contains the caller |
-| `loop.run_forever` | callbacks | the loop's own track, so that tasks do not mix with the call that runs the loop |
+| `loop.run_forever` | callbacks | they get their own track, so that tasks do not mix with the call that runs the loop |
 
 Before: the program. After: track.
 """

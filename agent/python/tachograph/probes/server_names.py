@@ -2,7 +2,7 @@
 
 A name contains the route of the program's framework. Without a route it is a guess: the path with ids replaced; after a 404 it
 is `(not found)`. Routes, guesses, and guesses at the start of a request have separate bounds. So guesses do not displace routes,
-and paths that end in 404 do not displace answered paths.
+and paths that end in 404 do not displace paths that exist.
 
 The rules are those of `ServerNames.java` of the Java agent. Before: http_server. After: operations.
 """

@@ -19,7 +19,8 @@ from .sql_shape import NAME_CHARS_MAX, Shape
 
 # Limit on characters to read; a bulk insert may have megabytes.
 TEXT_CHARS_MAX = 8_000
-# Limit on tokens to read. Few names have more tokens. A longer text mostly has rows and lists that are folded anyway.
+# Limit on tokens to read. Few shapes of `NAME_CHARS_MAX` characters have more tokens. A text with more tokens mostly has rows and
+# lists, which are folded anyway.
 TOKENS_MAX = 1_000
 
 # `standard` is for Oracle, H2, HSQLDB, Derby and Db2: standard SQL, and Oracle's q'[...]'. `other` is an unknown dialect.
@@ -329,7 +330,7 @@ class Reader:
             self.sign("`")
 
     def has_quote(self, sign: str) -> bool:
-        """True if a match of `_QUOTES` is before the next `sign`, or, without one, before the end of the text."""
+        """True if a match of `_QUOTES` is before the next `sign`, or before the end of the text if no `sign` follows."""
         close = self.text.find(sign, self.at + 1)
         return _QUOTES.search(self.text, self.at + 1, len(self.text) if close < 0 else close) is not None
 

@@ -81,7 +81,7 @@ class Shape:
             self.out = _ARRAY.sub("[?]", self.out)
 
     def name(self, name: str) -> None:
-        """Copies a name; after `identified by` and similar words it is a password."""
+        """Copies a name. After `identified by` and similar words the name is a password and becomes `?`."""
         if self.is_secret and _BEFORE_PASSWORD.search(self.out[-80:]):
             self.value()
         else:

@@ -1,5 +1,6 @@
 //! `tacho repair`: copies the readable part of a damaged data directory into a new directory.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -26,6 +27,10 @@ pub struct Repair {
     /// New directory; it must be empty or absent
     #[arg(long, value_name = "NEW")]
     into: PathBuf,
+    /// Also read this file, although a finding says that it is of another or an unknown store; its name as in the finding. Can
+    /// be given several times
+    #[arg(long, value_name = "FILE")]
+    accept: Vec<String>,
     /// Print one JSON object for each loss, at most 100,000, and one with the totals
     #[arg(long)]
     json: bool,
@@ -44,7 +49,9 @@ impl Repair {
             return Err(Failure::usage(message).hint("name a directory next to it with --into"));
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let run = |progress: Progress<'_>| runtime.block_on(repair(&self.dir, &self.into, progress));
+        let accepted: BTreeSet<String> = self.accept.iter().cloned().collect();
+        let run =
+            |progress: Progress<'_>| runtime.block_on(repair(&self.dir, &self.into, &accepted, progress));
         let repaired = findings::with_progress("repair", run).map_err(|e| match e.kind() {
             tacho_store::ErrorKind::Locked => {
                 Failure::new(format!("cannot repair {}: {e}", self.dir.display()))

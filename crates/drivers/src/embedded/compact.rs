@@ -35,6 +35,7 @@ pub struct Compaction {
     rest: Vec<Rest>,
     /// Whether deletes must be copied, because an older segment may still contain the deleted rows.
     keep_deletes: bool,
+    purpose: Purpose,
 }
 
 /// A row in the index of the segment.
@@ -51,6 +52,7 @@ struct Candidate {
     segment: u32,
     file: Arc<dyn ReadFile>,
     keep_deletes: bool,
+    purpose: Purpose,
 }
 
 fn is_worth_rewriting(usage: Usage, dead_of: u64) -> bool {
@@ -130,7 +132,7 @@ impl Inner {
     fn one_step(&self, files: &mut Files, dead_of: u64, newest: u32) -> bool {
         let (segment, result) = match files.compaction.take() {
             Some(compaction) => (compaction.segment, self.step(files, compaction)),
-            None => match self.candidate(files, dead_of).filter(|candidate| candidate.segment <= newest) {
+            None => match self.fitting(files, dead_of).filter(|candidate| candidate.segment <= newest) {
                 Some(candidate) => (candidate.segment, self.begin(files, &candidate).map(Some)),
                 None => return false,
             },
@@ -154,7 +156,19 @@ impl Inner {
         }
     }
 
-    fn candidate(&self, files: &Files, dead_of: u64) -> Option<Candidate> {
+    /// The next segment to rewrite, if the copy of its needed rows fits. Without enough space for the first choice, chooses the
+    /// segment with the fewest needed bytes.
+    fn fitting(&self, files: &mut Files, dead_of: u64) -> Option<Candidate> {
+        let candidate = self.candidate(files, dead_of)?;
+        if candidate.is_some() || files.is_full {
+            return candidate;
+        }
+        files.is_full = true;
+        self.candidate(files, dead_of)?
+    }
+
+    /// The chosen segment: `None` if there is none, and `Some(None)` if its copy does not fit.
+    fn candidate(&self, files: &Files, dead_of: u64) -> Option<Option<Candidate>> {
         let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
         let segments = &files.segments;
         let stuck = segments.oldest_stuck().into_iter().chain(files.kept.keys().next().copied()).min();
@@ -162,14 +176,24 @@ impl Inner {
             choose(&directory.index, segments.growing(), &files.kept, stuck, (dead_of, files.is_full))?;
         let keep_deletes = segments.has_older(segment) && !Mutation::DeletesForgotten.is_on();
         let file = directory.handles.get(&segment).cloned()?;
-        Some(Candidate { segment, file, keep_deletes })
+        let usage = directory.index.usage().find(|(number, _)| *number == segment);
+        let needed = usage.map_or(0, |(_, usage)| usage.live + usage.deletes);
+        drop(directory);
+        // The reserve is used only if all needed rows of the segment fit into it. Otherwise it would be used up without freeing
+        // space.
+        let purpose = match segments.fits_reserve(needed) {
+            true => Purpose::Freeing,
+            false if segments.fits(needed) => Purpose::Copy,
+            false => return Some(None),
+        };
+        Some(Some(Candidate { segment, file, keep_deletes, purpose }))
     }
 
     /// Finds the rows of a segment from its index. If the index is damaged or was never written, reads the whole
     /// segment. Notes damage that is new since the start. The segment is then kept, because the lost rows may be deletes that
     /// hide rows of older segments.
     fn begin(&self, files: &mut Files, candidate: &Candidate) -> Result<Compaction> {
-        let Candidate { segment, file, keep_deletes } = candidate;
+        let Candidate { segment, file, keep_deletes, purpose } = candidate;
         let path = file_path(&self.path, *segment);
         let mut rest: Vec<Rest> = Vec::new();
         let length = file.length().map_err(|e| Error::io("read segment", &path, e))?;
@@ -190,7 +214,7 @@ impl Inner {
             self.publish_health(files);
         }
         rest.reverse();
-        Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes })
+        Ok(Compaction { segment: *segment, rest, keep_deletes: *keep_deletes, purpose: *purpose })
     }
 
     /// Copies the next rows. Removes the segment after the last row.
@@ -199,7 +223,7 @@ impl Inner {
         let file =
             self.directory.read().unwrap_or_else(PoisonError::into_inner).handles.get(&segment).cloned();
         let Some(file) = file else { return Ok(None) };
-        let purpose = self.purpose(files, segment);
+        let purpose = compaction.purpose;
         let needed = self.needed(&*file, &mut compaction)?;
         let rows: Vec<RowRef<'_>> = needed.iter().filter_map(Needed::as_row).collect();
         self.write(&mut files.segments, &rows, purpose)?;
@@ -208,15 +232,6 @@ impl Inner {
         }
         self.finish(files, segment)?;
         Ok(None)
-    }
-
-    /// Permits the use of the reserve only if all needed rows of the segment fit into it. Otherwise the reserve would be
-    /// used up without freeing space.
-    fn purpose(&self, files: &Files, segment: u32) -> Purpose {
-        let directory = self.directory.read().unwrap_or_else(PoisonError::into_inner);
-        let usage = directory.index.usage().find(|(number, _)| *number == segment);
-        let needed = usage.map_or(0, |(_, usage)| usage.live + usage.deletes);
-        if needed <= files.segments.reserve_bytes() { Purpose::Freeing } else { Purpose::Put }
     }
 
     /// Removes a segment after its intact rows were copied. The segment is kept if some of its damaged rows are still needed or

@@ -61,8 +61,8 @@ pub fn load_from(
     let mut damage = Damage { header: !is_header(&header, number, path)?, ..Damage::default() };
     let end = known.filter(|known| known.state != State::Growing).map_or(length, |k| k.bytes.min(length));
     damage.excess = length - end;
-    let growing = known.filter(|known| known.state == State::Growing);
-    damage.missing = growing.map_or(0, |known| known.bytes.saturating_sub(length));
+    // A start refuses a directory with a short ended file, unless an operator permits it.
+    damage.missing = known.map_or(0, |known| known.bytes.saturating_sub(length));
     let rows_end = match read_index(read, end).map_err(failed)? {
         Sealing::Sound(index) if each_entry(&index, |_| ()).is_some() => {
             each_entry(&index, each);

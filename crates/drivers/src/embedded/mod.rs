@@ -11,6 +11,7 @@ mod compact;
 mod end;
 mod format;
 mod health;
+mod identity;
 mod index;
 mod load;
 mod manifest;
@@ -235,13 +236,15 @@ impl Inner {
         }
     }
 
-    fn put(&self, rows: &[Row]) -> Result<()> {
+    fn put(&self, rows: &[Row], is_freeing: bool) -> Result<()> {
         let rows: Vec<RowRef<'_>> = rows.iter().map(row_ref).collect();
         let mut files = self.files()?;
-        // Metadata may always use the reserve of disk space: metadata and deletes are small, and space cannot be freed without
-        // them.
         let is_meta = rows.iter().all(|row| row.table == Table::Meta);
-        let purpose = if is_meta { Purpose::Freeing } else { Purpose::Put };
+        let purpose = match (is_freeing, is_meta) {
+            (true, _) => Purpose::Freeing,
+            (false, true) => Purpose::Meta,
+            (false, false) => Purpose::Put,
+        };
         self.write(&mut files.segments, &rows, purpose)?;
         self.compact(&mut files);
         Ok(())
@@ -473,7 +476,12 @@ impl Driver for Embedded {
 
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
         let inner = self.0.clone();
-        blocking(inner.threads, move || inner.put(&rows)).await
+        blocking(inner.threads, move || inner.put(&rows, false)).await
+    }
+
+    async fn put_to_free(&self, rows: Vec<Row>) -> Result<()> {
+        let inner = self.0.clone();
+        blocking(inner.threads, move || inner.put(&rows, true)).await
     }
 
     async fn scan(&self, scan: Scan) -> Result<RowStream> {

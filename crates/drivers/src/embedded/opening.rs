@@ -9,14 +9,14 @@ use tacho_store::disk::{Disk, exists};
 use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
-use super::end::{self, End};
+use super::end::End;
 use super::format::{BATCH_HEAD_BYTES, file_path};
 use super::load::{Loaded, checksum};
 use super::manifest::{Known, LOST, State};
 use super::quarantine::{self, Missing};
 use super::scan::{Damage, Scanned};
 use super::segments::{Active, Handles, Purpose, Segments};
-use super::survey::{Survey, add_missing};
+use super::survey::{Survey, add_absent, add_missing};
 
 impl Segments {
     /// Opens a surveyed directory for writing. `handles` are the files that the survey has opened.
@@ -27,6 +27,7 @@ impl Segments {
         survey: Survey,
         handles: &Handles,
     ) -> Result<Self> {
+        let lost_rows = survey.unfinished(&*disk, directory)?;
         let Survey {
             manifest,
             is_complete,
@@ -35,6 +36,7 @@ impl Segments {
             files,
             unread,
             quarantine: names,
+            absent,
             ..
         } = survey;
         let before = manifest.clone();
@@ -44,32 +46,24 @@ impl Segments {
         let aside = names.iter().filter_map(|name| quarantine::number(name));
         let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
-        for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
-            tracing::warn!(
-                path = %quarantine::path(directory).join(name).display(),
-                "copy of the damaged end of a segment: the end was cut off and may have been acknowledged before a power failure"
-            );
-        }
-        for name in names.iter().filter(|name| quarantine::missing(name).is_some()) {
-            let path = quarantine::path(directory).join(name);
-            tracing::error!(
-                path = %path.display(),
-                "the end of a segment is missing, as this note states; to end the warnings in answers, remove the note and \
-                 restart"
-            );
-        }
+        log_quarantine(directory, &names);
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
         if is_accepted {
             segments.keep_end(newest, &files)?;
-            segments.forget_end()?;
         }
+        absent.iter().chain(&lost_rows).try_for_each(|missing| segments.note_missing(*missing))?;
         segments.take_in_quarantine(&names);
         segments.finish_removals(&unread);
         for (number, loaded) in files {
-            segments.adopt(number, newest == Some(number), loaded, handles)?;
+            if lost_rows.iter().any(|lost| lost.number == number) {
+                segments.set_aside(number);
+            } else {
+                segments.adopt(number, newest == Some(number), loaded, handles)?;
+            }
         }
         add_missing(&mut segments.damage, &segments.manifest, &names);
+        add_absent(&mut segments.damage, &absent);
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
             // If this sync fails, it is repeated before the next row is written.
@@ -106,17 +100,6 @@ impl Segments {
                 if known.is_none_or(|known| known.state == State::Growing) =>
             {
                 quarantine::keep_end(&*self.disk, &self.directory, number, *length).map(drop)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Removes `END`, because an operator permits the loss of the end that `END` states.
-    fn forget_end(&self) -> Result<()> {
-        let path = self.directory.join(end::FILE);
-        match self.disk.remove(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Error::io("remove the stated end of a segment", &path, error))
             }
             _ => Ok(()),
         }
@@ -175,7 +158,11 @@ impl Segments {
             Loaded::Unknown => self.set_aside(number),
             Loaded::Sealed(damage) => self.adopt_sealed(number, known, &damage, handles)?,
             Loaded::Scanned(scanned) => match known {
-                Some(known) if known.state != State::Growing => {}
+                Some(known) if known.state != State::Growing && scanned.damage.missing == 0 => {}
+                Some(known) if known.state != State::Growing => {
+                    let (bytes, crc) = (scanned.length + scanned.torn, None);
+                    self.manifest.files.insert(number, Known { state: State::Ended, bytes, crc });
+                }
                 _ if is_newest => self.resume(number, scanned)?,
                 _ => {
                     let bytes = scanned.length + scanned.torn;
@@ -347,6 +334,24 @@ impl Segments {
 
 fn by_number(files: &[(u32, Loaded)], number: u32) -> Option<&Loaded> {
     files.iter().find(|(found, _)| *found == number).map(|(_, loaded)| loaded)
+}
+
+/// Logs what copies of damaged ends and notes of missing ends in the quarantine state.
+fn log_quarantine(directory: &Path, names: &[String]) {
+    for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
+        tracing::warn!(
+            path = %quarantine::path(directory).join(name).display(),
+            "copy of the damaged end of a segment: the end was cut off and may have been acknowledged before a power failure"
+        );
+    }
+    for name in names.iter().filter(|name| quarantine::missing(name).is_some()) {
+        let path = quarantine::path(directory).join(name);
+        tracing::error!(
+            path = %path.display(),
+            "the end of a segment is missing, as this note states; to end the warnings in answers, remove the note and \
+             restart"
+        );
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,10 @@ use super::scan::entry_of;
 /// removes it if the disk is full during a write that helps to free space. 4 MiB are enough for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
+/// Part of the bytes of rows that the heads of their batches take at most, and the manifest.
+const HEADS_OF_ROWS: u64 = 16;
+/// Part of the reserve that rows of the Meta table may use until the reserve exists again.
+const META_OF_RESERVE: u64 = 4;
 
 pub struct Active {
     pub number: u32,
@@ -60,6 +64,8 @@ pub struct Segments {
     pub(super) torn_bytes: u64,
     /// Size at which a segment is sealed, bytes.
     bytes_max: u64,
+    /// While the reserve is released: bytes of it that rows of the Meta table may still use.
+    released: Option<u64>,
 }
 
 /// Position of the written rows.
@@ -71,7 +77,13 @@ pub struct Written {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
+    /// Never uses the reserve.
     Put,
+    /// A caller puts rows of the Meta table. They are small, and space cannot be freed without some of them. They may release
+    /// the reserve, and use a part of it.
+    Meta,
+    /// The compaction copies rows for which there is enough space. They do not release the reserve.
+    Copy,
     /// The write helps to free space, so it may use the reserve.
     Freeing,
 }
@@ -89,6 +101,7 @@ impl Segments {
             damage: BTreeMap::new(),
             torn_bytes: 0,
             bytes_max,
+            released: None,
         }
     }
 
@@ -101,7 +114,30 @@ impl Segments {
         handles: &mut Handles,
     ) -> Result<Written> {
         check(rows)?;
+        self.admit(rows.iter().map(RowRef::bytes).sum::<usize>() as u64, purpose)?;
         self.for_purpose(purpose, |segments| segments.try_append(rows, purpose, handles))
+    }
+
+    /// Refuses a write that must not use the reserve while the reserve is released. Otherwise such writes would use up the space
+    /// that deletions need.
+    fn admit(&mut self, bytes: u64, purpose: Purpose) -> Result<()> {
+        if self.released.is_some() {
+            self.refill_reserve();
+        }
+        let Some(left) = &mut self.released else { return Ok(()) };
+        let is_admitted = match purpose {
+            Purpose::Put => false,
+            Purpose::Meta => bytes <= *left,
+            Purpose::Copy | Purpose::Freeing => true,
+        };
+        if !is_admitted {
+            let error = Error::new(StorageFull, "disk is full: its last bytes are kept for deletions");
+            return Err(error.with("path", self.directory.display()));
+        }
+        if purpose == Purpose::Meta {
+            *left -= bytes;
+        }
+        Ok(())
     }
 
     /// Runs a write. If the disk is full and the write helps to free space, releases the reserve and retries.
@@ -112,7 +148,9 @@ impl Segments {
     ) -> Result<T> {
         match work(self) {
             Err(error)
-                if purpose == Purpose::Freeing && error.kind() == StorageFull && self.release_reserve() =>
+                if matches!(purpose, Purpose::Freeing | Purpose::Meta)
+                    && error.kind() == StorageFull
+                    && self.release_reserve() =>
             {
                 work(self)
             }
@@ -373,9 +411,12 @@ impl Segments {
     }
 
     /// Releases the reserve. Returns whether there was one.
-    fn release_reserve(&self) -> bool {
-        let released = self.disk.remove(&self.directory.join(RESERVE)).is_ok();
+    fn release_reserve(&mut self) -> bool {
+        let path = self.directory.join(RESERVE);
+        let bytes = self.reserve_bytes();
+        let released = self.disk.is_reserved(&path, bytes) && self.disk.remove(&path).is_ok();
         if released {
+            self.released = Some(bytes / META_OF_RESERVE);
             tracing::warn!(path = %self.directory.display(), "disk is full: reserve released so that space can be freed");
         }
         released
@@ -385,18 +426,36 @@ impl Segments {
         self.bytes_max / RESERVE_OF_SEGMENT
     }
 
+    /// Whether rows of this size fit on the disk, with space for the heads of batches and the manifest.
+    pub fn fits(&self, bytes: u64) -> bool {
+        let with_heads = bytes.saturating_add(bytes / HEADS_OF_ROWS);
+        self.disk.free_bytes(&self.directory).is_ok_and(|free| free >= with_heads)
+    }
+
+    /// Whether rows of this size fit into the space that is reserved.
+    pub fn fits_reserve(&self, bytes: u64) -> bool {
+        let reserve = self.reserve_bytes();
+        bytes <= reserve && self.disk.is_reserved(&self.directory.join(RESERVE), reserve)
+    }
+
     /// Creates the reserve again when there is ample space.
-    pub(super) fn refill_reserve(&self) {
+    pub(super) fn refill_reserve(&mut self) {
         let path = self.directory.join(RESERVE);
         let bytes = self.reserve_bytes();
         let is_ample = |free: u64| free >= 4 * bytes;
-        if self.disk.length(&path).is_ok_and(|found| found == bytes)
-            || !self.disk.free_bytes(&self.directory).is_ok_and(is_ample)
-        {
-            return;
+        if !self.disk.is_reserved(&path, bytes) {
+            if !self.disk.free_bytes(&self.directory).is_ok_and(is_ample) {
+                return;
+            }
+            if let Err(error) = self.disk.reserve(&path, bytes) {
+                tracing::warn!(path = %path.display(), %error, "no space reserved for deletion on a full disk");
+                if error.kind() == ErrorKind::StorageFull {
+                    return;
+                }
+            }
         }
-        if let Err(error) = self.disk.reserve(&path, bytes) {
-            tracing::warn!(path = %path.display(), %error, "no space reserved for deletion on a full disk");
+        if self.released.take().is_some() {
+            tracing::info!(path = %self.directory.display(), "disk has space again: reserve made");
         }
     }
 }

@@ -13,6 +13,7 @@ use super::format::{
     HEADER_BYTES, IndexBuilder, WITH_ROW_BYTES_MIN, file_name, file_number, file_path, mark,
 };
 use super::health::health;
+use super::identity::{Identities, Match, NamedBy, match_manifest};
 use super::index::Index;
 use super::load::{Expected, Loaded, load};
 use super::manifest::{BACKUP, FILE, Known, LOST, Manifest, State};
@@ -36,8 +37,13 @@ pub struct Survey {
     /// Segments that were not read because they are no longer needed.
     pub unread: Vec<u32>,
     pub quarantine: Vec<String>,
-    /// Bytes of the growing segment that were on disk according to `END`. `None` if `is_accepted`.
+    /// Segments of which no file exists, as an operator has permitted.
+    pub absent: Vec<Missing>,
+    /// Bytes of the growing segment that were on disk according to `END`.
     end: Option<End>,
+    identities: Identities,
+    /// Files that are not those which the manifest describes, and the reasons.
+    refuted: Vec<(u32, String)>,
     /// For each segment, the bytes that were on disk according to the manifest and `END`. Empty unless an operator has permitted
     /// that parts are missing.
     permitted: BTreeMap<u32, u64>,
@@ -50,7 +56,7 @@ impl Survey {
     /// `Corrupt` when files are missing, too short, or not in the manifest, or no copy of the manifest can be read; `Version`
     /// when a newer version wrote the directory; `Io` when a file cannot be read.
     pub fn read(disk: &dyn Disk, directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
-        let mut found = Manifest::read(disk, directory)?;
+        let found = Manifest::read(disk, directory)?;
         let end = stated_end(disk, directory);
         for (name, why) in &found.damaged {
             tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
@@ -62,8 +68,8 @@ impl Survey {
             true => lengths(found.manifest.as_ref(), end),
             false => BTreeMap::new(),
         };
-        match &mut found.manifest {
-            Some(manifest) if is_accepted => accept_files(directory, manifest, &present),
+        match &found.manifest {
+            Some(_) if is_accepted => {}
             Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
             None if present.is_empty() => {}
             None => {
@@ -77,6 +83,10 @@ impl Survey {
             }
         }
         let mut manifest = found.manifest.unwrap_or_default();
+        let absent = match is_accepted {
+            true => accept_files(directory, &mut manifest, end, &present, &quarantine),
+            false => Vec::new(),
+        };
         // The manifest lists the file as set aside, but the file exists. The move to the quarantine failed, or an operator
         // repaired the file and put it back. The file is read like a file that the manifest does not name.
         let is_aside =
@@ -90,13 +100,17 @@ impl Survey {
             files: Vec::new(),
             unread: Vec::new(),
             quarantine,
-            end: end.filter(|_| !is_accepted),
+            absent,
+            end,
+            identities: Identities::default(),
+            refuted: Vec::new(),
             permitted,
         };
         let newest = last_begun(&survey.manifest, present.iter().map(|(number, bytes)| (*number, *bytes)));
         for number in present.into_keys() {
             survey.file(disk, directory, number, newest == Some(number), index, handles)?;
         }
+        survey.refuse_foreign(directory)?;
         Ok(survey)
     }
 
@@ -105,6 +119,7 @@ impl Survey {
             self.files.iter().filter_map(|(number, loaded)| Some((*number, loaded.damage()?.clone())));
         let mut damage = damage.collect();
         add_missing(&mut damage, &self.manifest, &self.quarantine);
+        add_absent(&mut damage, &self.absent);
         let torn = |loaded: &Loaded| match loaded {
             Loaded::Scanned(scanned) => scanned.torn,
             _ => 0,
@@ -114,6 +129,46 @@ impl Survey {
         let unknown = self.files.iter().filter(|(_, loaded)| matches!(loaded, Loaded::Unknown));
         health.set_aside.extend(unknown.map(|(number, _)| file_name(*number)));
         health
+    }
+
+    /// Missing bytes of the files that are too short for a row, although rows of them were on disk. Empty unless an operator has
+    /// permitted that parts are missing.
+    pub fn unfinished(&self, disk: &dyn Disk, directory: &Path) -> Result<Vec<Missing>> {
+        let mut lost = Vec::new();
+        for (number, _) in self.files.iter().filter(|(_, loaded)| matches!(loaded, Loaded::Unfinished)) {
+            let stated = self.permitted.get(number).copied().unwrap_or(0);
+            if stated >= WITH_ROW_BYTES_MIN {
+                let path = file_path(directory, *number);
+                let offset = disk.length(&path).map_err(|e| Error::io("read segment", &path, e))?;
+                lost.push(Missing { number: *number, offset, bytes: stated.saturating_sub(offset) });
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Refuses files that are not part of this store. If an operator has permitted that parts are missing, a file that is not the
+    /// one in the manifest is quarantined instead.
+    fn refuse_foreign(&self, directory: &Path) -> Result<()> {
+        let foreign = self.identities.foreign(&BTreeSet::new());
+        let mut wrong: Vec<String> = foreign
+            .into_iter()
+            .map(|(number, store)| {
+                format!("{}: it belongs to another store, {store:032x}", file_name(number))
+            })
+            .collect();
+        if !self.is_accepted {
+            let refuted = self.refuted.iter();
+            wrong.extend(refuted.map(|(number, why)| format!("{}: {why}", file_name(*number))));
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "segment files are not those of this store: {}. Put the right files back under these names (a file that has the name \
+             of another one: rename it). If a file is lost, move the wrong one out of this directory and start again",
+            shortened(wrong)
+        );
+        Err(Error::corrupt(message).with("path", directory.display()))
     }
 
     fn file(
@@ -134,9 +189,23 @@ impl Survey {
         let file = disk.open_to_read(&path).map_err(|e| Error::io("open segment", &path, e))?;
         let ended = !is_newest || known.is_some_and(|known| known.state != State::Growing);
         let length = file.length().map_err(|e| Error::io("read segment", &path, e))?;
-        let expected =
-            Expected { number, known: known.map(|known| known.with_end(number, self.end)), length, ended };
-        let mut loaded = load(&path, &*file, expected, |entry| index.apply(number, &entry))?;
+        let known = known.map(|known| known.with_end(number, self.end));
+        let read = |bytes: &mut [u8], at: u64| file.read_exact_at(bytes, at);
+        // The load reports an error of the disk.
+        let matched = match_manifest(&read, length, number, known).unwrap_or(Match::Open);
+        if let Match::Refuted(why) = matched {
+            tracing::error!(path = %path.display(), why, "not the segment file of the manifest");
+            self.refuted.push((number, why));
+            self.files.push((number, Loaded::Unknown));
+            return Ok(());
+        }
+        let mut named = NamedBy::default();
+        let expected = Expected { number, known, length, ended };
+        let mut loaded = load(&path, &*file, expected, |entry| {
+            named.note(&entry);
+            index.apply(number, &entry);
+        })?;
+        self.identities.add(number, matched == Match::Proven, named.store(&read));
         if ended && let Loaded::Scanned(scanned) = &mut loaded {
             // Only the growing segment needs its index in memory, and there may be many other segments.
             scanned.index = IndexBuilder::default();
@@ -193,10 +262,21 @@ fn lengths(manifest: Option<&Manifest>, end: Option<End>) -> BTreeMap<u32, u64> 
 
 /// Adds the missing ends of segments, according to the notes of earlier starts in the quarantine.
 pub fn add_missing(damage: &mut BTreeMap<u32, Damage>, manifest: &Manifest, quarantine: &[String]) {
-    let is_live = |number: u32| manifest.files.get(&number).is_some_and(|known| known.state.is_live());
+    let applies = |missing: &Missing| match manifest.files.get(&missing.number) {
+        Some(known) => known.state.is_live(),
+        // The whole file was missing.
+        None => missing.offset == 0,
+    };
     let missing = quarantine.iter().filter_map(|name| quarantine::missing(name));
-    for Missing { number, bytes, .. } in missing.filter(|missing| is_live(missing.number)) {
+    for Missing { number, bytes, .. } in missing.filter(applies) {
         damage.entry(number).or_default().missing = bytes;
+    }
+}
+
+/// Adds the segments of which no file exists.
+pub fn add_absent(damage: &mut BTreeMap<u32, Damage>, absent: &[Missing]) {
+    for Missing { number, bytes, .. } in absent {
+        damage.entry(*number).or_default().missing = *bytes;
     }
 }
 
@@ -276,6 +356,16 @@ pub fn mismatches(
     wrong
 }
 
+/// The first items of a list as text, and the number of the others.
+fn shortened(mut items: Vec<String>) -> String {
+    let more = match items.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    items.truncate(NAMED_MAX);
+    format!("{}{more}", items.join(", "))
+}
+
 /// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a
 /// directory is usually a copy that was made while a server wrote the original. A crash cannot cause such differences: the
 /// driver creates a file, then lists it in the manifest, and only then writes rows to it. It removes a file only after the
@@ -291,35 +381,54 @@ fn check_whole(
         (name, Mismatch::Short(bytes, of)) => format!("{name} has {bytes} of {of} bytes"),
         (name, Mismatch::Unnamed) => format!("{name} is not in the manifest"),
     };
-    let mut wrong: Vec<String> = mismatches(manifest, present, set_aside).into_iter().map(describe).collect();
+    let wrong: Vec<String> = mismatches(manifest, present, set_aside).into_iter().map(describe).collect();
     if wrong.is_empty() {
         return Ok(());
     }
-    let more = match wrong.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    wrong.truncate(NAMED_MAX);
     let message = format!(
-        "segment files do not match the manifest: {}{more}. Put the files back, or, if this directory is a copy that was made \
+        "segment files do not match the manifest: {}. Put the files back, or, if this directory is a copy that was made \
          while a server used the original, copy it again while no server runs. To start without the missing parts, make an \
          empty file {}",
-        wrong.join(", "),
+        shortened(wrong),
         directory.join(LOST).display()
     );
     Err(Error::corrupt(message).with("path", directory.display()))
 }
 
-/// Removes the missing or short files from the manifest, as an operator permitted.
-fn accept_files(directory: &Path, manifest: &mut Manifest, present: &BTreeMap<u32, u64>) {
-    let is_there =
-        |number: &u32, known: &Known| present.get(number).is_some_and(|bytes| *bytes >= known.bytes);
-    let wrong = |(number, known): &(&u32, &Known)| known.state.is_live() && !is_there(number, known);
-    let names: Vec<String> =
-        manifest.files.iter().filter(wrong).map(|(number, _)| file_name(*number)).collect();
+/// Removes the missing files from the manifest, as an operator permitted, and returns them. A short file stays in the
+/// manifest with its stated length. So its missing bytes are noted, and all its intact rows are read. If no manifest can be
+/// read, `END` states the length of the growing segment.
+fn accept_files(
+    directory: &Path,
+    manifest: &mut Manifest,
+    end: Option<End>,
+    present: &BTreeMap<u32, u64>,
+    set_aside: &[String],
+) -> Vec<Missing> {
+    if let Some(End { number, bytes }) = end.filter(|end| end.number >= manifest.next) {
+        manifest.files.entry(number).or_insert(Known { state: State::Growing, bytes, crc: None });
+        manifest.next = number.saturating_add(1);
+    }
+    let set_aside: BTreeSet<u32> = set_aside.iter().filter_map(|name| quarantine::number(name)).collect();
+    let is_absent = |number: &u32, known: &Known| known.state.is_live() && !present.contains_key(number);
+    let absent = manifest.files.iter().filter(|(number, known)| is_absent(number, known));
+    let noted = |(number, known): (&u32, &Known)| {
+        let bytes = known.with_end(*number, end).bytes;
+        Missing { number: *number, offset: 0, bytes }
+    };
+    let noted: Vec<Missing> = absent.filter(|(number, _)| !set_aside.contains(number)).map(noted).collect();
+    manifest.files.retain(|number, known| !is_absent(number, known));
+    let is_short = |(number, known): &(&u32, &Known)| {
+        known.state.is_live() && present.get(number).is_some_and(|bytes| *bytes < known.bytes)
+    };
+    let short: Vec<String> =
+        manifest.files.iter().filter(is_short).map(|(number, _)| file_name(*number)).collect();
+    let missing: Vec<String> = noted.iter().map(|missing| file_name(missing.number)).collect();
     let path = directory.join(LOST);
-    tracing::error!(path = %path.display(), ?names, "opened without the missing parts of these segments, as this file permits");
-    manifest.files.retain(|number, known| !known.state.is_live() || is_there(number, known));
+    tracing::error!(
+        path = %path.display(), ?missing, ?short, "opened without the missing parts of these segments, as this file permits"
+    );
+    noted
 }
 
 /// Checks that the directory was written by a version without a manifest. These versions wrote no marks, and later versions

@@ -8,8 +8,8 @@
 //! Tachograph reads integers from these columns, so that no bit is lost. The column of a label has the name of the label.
 //! If this name is one of the seven fixed names above or begins with `label_`, the column gets the prefix `label_`.
 //!
-//! This module and `plan.rs` use each other. `plan.rs` first asks this module whether a Parquet file has the layout of
-//! Tachograph. If so, this module returns the plan.
+//! This file and `plan.rs` use each other. `plan.rs` first asks this file whether a Parquet file has the layout of
+//! Tachograph. If so, this file returns the plan.
 
 use parquet::file::metadata::{FileMetaData, KeyValue};
 use tacho_model::NAME;

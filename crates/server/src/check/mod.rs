@@ -8,7 +8,7 @@
 
 mod side_files;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -78,15 +78,27 @@ impl Source {
     /// `Version` when a newer version wrote the directory. `Invalid` when it is the unfinished result of a repair. `Corrupt`
     /// when it changes too fast. `Io` when a file cannot be read.
     pub async fn open(data: &Path, depth: Depth) -> Result<Self> {
+        Self::open_accepting(data, depth, &BTreeSet::new()).await
+    }
+
+    /// The same as [`Source::open`], and also reads the files in `accepted` if they seem to be of another store. Their names are
+    /// relative to the data directory.
+    ///
+    /// # Errors
+    /// Like [`Source::open`].
+    pub async fn open_accepting(data: &Path, depth: Depth, accepted: &BTreeSet<String>) -> Result<Self> {
         refuse_incomplete(data)?;
         let mut journals = Journals::hold(&data.join("journal"), "journal/")?;
         let mut last = None;
         for _ in 0..ATTEMPTS_MAX {
-            let (at, prefix) = (data.join("chunks"), "chunks/");
-            let image = tokio::task::spawn_blocking(move || Image::open(&at, prefix)).await;
+            let (at, names) = (data.join("chunks"), accepted.clone());
+            let stores: BTreeSet<u128> = journals.store().into_iter().collect();
+            let image = tokio::task::spawn_blocking(move || Image::open(&at, "chunks/", &stores, &names));
+            let image = image.await;
             let image = image.map_err(|e| Error::corrupt("check did not end").caused_by(e))??;
             journals.renew()?;
             let known = Known::read(&*image.driver()).await?;
+            journals.identify(&known, accepted);
             // If the server flushes a journal after the image is opened, the journal seems to be missing. The next attempt sees
             // its chunks.
             let gaps = journals.gaps(&known).into_iter().map(|gap| journals.gap(gap));

@@ -89,8 +89,9 @@ impl Packed {
     }
 }
 
-/// Waits for a permit, decompresses on a blocking thread, and waits for the memory of the records. `message_bytes` returns
-/// the number of bytes that the decoder reads, because the protocol may compress the body again.
+/// Waits for a permit, decompresses gzip on a blocking thread, and waits until the memory budget has room for the records.
+/// `message_bytes` returns the size of the message. In remote write the message is larger than the body, which is still
+/// compressed with Snappy.
 pub async fn unpacked(
     decoding: &Decoding,
     packed: Packed,

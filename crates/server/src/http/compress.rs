@@ -1,4 +1,5 @@
-//! Compresses responses with gzip if the client accepts gzip. Only large texts and streams of text are compressed.
+//! Compresses responses with gzip if the client accepts gzip. Only texts of at least `BYTES_MIN` and streams of text are
+//! compressed.
 
 use std::io::Write;
 
@@ -18,15 +19,22 @@ const BYTES_MIN: u64 = 1_400;
 pub fn accepted(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|v| v.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|coding| {
-        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
-        name.trim() == "gzip" && !matches!(quality.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000")
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let quality =
+            weight.split_once('=').map_or(1.0, |(_, value)| value.trim().parse::<f64>().unwrap_or(1.0));
+        name.trim().eq_ignore_ascii_case("gzip") && quality > 0.0
     })
 }
 
-/// Small bodies and bodies that are not text are unchanged. Streams are compressed part by part.
-pub async fn compress(response: Response) -> Response {
+/// Compresses texts of at least [`BYTES_MIN`] if `accepts` is true. Streams are compressed part by part. `Vary` tells caches that
+/// such a response depends on `Accept-Encoding`, also if this one is not compressed.
+pub async fn compress(mut response: Response, accepts: bool) -> Response {
     let exact = axum::body::HttpBody::size_hint(response.body()).exact();
     if exact.is_some_and(|bytes| bytes < BYTES_MIN) || !is_text(&response) {
+        return response;
+    }
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if !accepts {
         return response;
     }
     let (mut head, body) = response.into_parts();
@@ -38,7 +46,7 @@ pub async fn compress(response: Response) -> Response {
         Ok(whole) => whole.to_bytes(),
         Err(e) => return ApiError::internal(format!("answer cannot be read: {e}")).into_response(),
     };
-    // Compressing tens of megabytes would block other requests.
+    // Compressing tens of megabytes on a thread of the async runtime would block other requests.
     let bytes = match tokio::task::spawn_blocking(move || gzip(&plain)).await {
         Ok(Ok(bytes)) => bytes,
         _ => return ApiError::internal("answer cannot be compressed").into_response(),
@@ -50,7 +58,6 @@ pub async fn compress(response: Response) -> Response {
 fn set_encoding(headers: &mut HeaderMap) {
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
 }
 
 fn in_parts(body: Body) -> Body {
@@ -101,7 +108,8 @@ mod tests {
         let plain = parts.concat();
         let parts = parts.into_iter().map(|part| Ok::<_, std::io::Error>(Bytes::from(part)));
         let body = Body::from_stream(stream::iter(parts.collect::<Vec<_>>()));
-        let response = compress(([(header::CONTENT_TYPE, "application/json")], body).into_response()).await;
+        let response =
+            compress(([(header::CONTENT_TYPE, "application/json")], body).into_response(), true).await;
         assert_eq!(response.headers()[header::CONTENT_ENCODING], "gzip");
         let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let mut read = Vec::new();
@@ -109,12 +117,30 @@ mod tests {
         assert!(read == plain && bytes.len() < plain.len() / 10);
     }
 
+    #[tokio::test]
+    async fn vary_is_on_all_texts_that_can_be_compressed() {
+        for (length, accepts, vary, encoding) in
+            [(10_000, true, true, true), (10_000, false, true, false), (10, true, false, false)]
+        {
+            let text = ([(header::CONTENT_TYPE, "text/plain")], "x".repeat(length)).into_response();
+            let response = compress(text, accepts).await;
+            assert_eq!(response.headers().contains_key(header::VARY), vary, "{length} {accepts}");
+            assert_eq!(
+                response.headers().contains_key(header::CONTENT_ENCODING),
+                encoding,
+                "{length} {accepts}"
+            );
+        }
+    }
+
     #[test]
     fn accept_encoding_is_parsed() {
         for (value, expect) in [
             ("gzip, deflate, br", true),
             ("br;q=1.0, gzip;q=0.8", true),
+            ("GZIP ; Q = 0.5", true),
             ("gzip;q=0", false),
+            ("gzip ; q = 0.0", false),
             ("br", false),
             ("", false),
         ] {

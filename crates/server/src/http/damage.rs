@@ -1,4 +1,4 @@
-//! Unreadable records: whether the client allows them, and the errors and warnings about them in responses.
+//! Unreadable records: whether the client accepts an answer that omits them, and how responses report them.
 
 use serde_json::{Value, json};
 use tacho_api::export::ALLOW_DAMAGED;
@@ -8,7 +8,7 @@ use super::error::ApiError;
 use super::params::Params;
 use crate::read::damage::sentences;
 
-/// Whether the client allows an answer without unreadable records (`allow_damaged=1`).
+/// Whether the client accepts an answer that omits unreadable records (`allow_damaged=1`).
 ///
 /// # Errors
 /// When the parameter is neither 0 nor 1.

@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_ingest::line_protocol;
 
-/// Limit on the decoders kept between writes, each with up to `line_protocol::DECODER_BYTES_MAX`. Load tools usually have this
-/// many senders.
+/// Limit on the decoders kept between requests, each with up to `line_protocol::DECODER_BYTES_MAX`. Load tools usually send
+/// this many requests at a time.
 const DECODERS_MAX: usize = 4;
 
 #[derive(Default)]

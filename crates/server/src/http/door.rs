@@ -22,9 +22,9 @@ use crate::access::token::Role;
 use crate::access::{Access, Gate, Reason, Refusal, Whole};
 
 pub const COOKIE: &str = "tacho_session";
-/// A header that a page of another origin cannot send without a permission that this server never gives.
+/// A page of another origin cannot send this header without a CORS permission. This server never gives one.
 const OWN_HEADER: &str = "x-tacho";
-/// The path that accepts a token as a parameter, because some clients of InfluxDB 1 send no header.
+/// The path that accepts a token in the parameter `p`, because some clients of InfluxDB 1 send no header `Authorization`.
 const WITH_PARAMETER: &str = "/write";
 
 /// The address of the client. A request has it in its extensions.
@@ -99,7 +99,7 @@ impl<'a> Visit<'a> {
             format!("token {name:?} does not have the role {}", role.name())
         } else if self.need == Need::ReadWhole && access.whole().is_none() {
             access.refused(Reason::Selector).add(1);
-            format!("token {name:?} is confined to some series, and this answer is about all")
+            format!("token {name:?} is confined to some series, and this answer is about all series")
         } else {
             return Ok(());
         };
@@ -109,7 +109,7 @@ impl<'a> Visit<'a> {
 
     /// Notes a request with the need [`Need::Admin`] that may have changed something.
     pub fn note(&self, gate: &Gate, access: Option<&Access>, response: &Response) {
-        // A backup renews its snapshot every ten seconds, which changes nothing that an administrator wants to see.
+        // A backup renews its snapshot every ten seconds. A renewal changes nothing that matters to an administrator.
         let is_noted =
             self.need == Need::Admin && !is_reading(self.method) && !self.route.ends_with("/renew");
         if !is_noted || access.is_none() {
@@ -141,7 +141,7 @@ fn check_own(headers: &HeaderMap) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::forbidden(
-        "a change by the page needs its Origin, and a JSON body or the header X-Tacho: use a token in a program",
+        "a change with the page's cookie needs the header Origin, and JSON or the header X-Tacho: send a token instead",
     ))
 }
 

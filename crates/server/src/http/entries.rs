@@ -49,7 +49,7 @@ async fn entries(State(app): State<Arc<App>>, access: Access, params: Params) ->
     let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
     let found = export::find(&app, &access, Some(selectors), Some(Kind::Entry)).await?;
     let turn = turn(&app.queries).await?;
-    // `asked` is dropped together with this future when the client disconnects or the request times out.
+    // `asked` is dropped with this future when the client disconnects or the request times out. Its drop cancels the search.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let cancel = asked.cancel.clone();
     let searched = async {

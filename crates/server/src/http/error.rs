@@ -10,10 +10,10 @@ use crate::decoding::{self, Busy};
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// The name in Prometheus, if Prometheus has this kind of error.
+    /// The value of `errorType`, as in Prometheus if Prometheus has this kind of error.
     pub kind: &'static str,
     pub message: String,
-    /// Seconds.
+    /// Value of Retry-After, seconds.
     pub retry_after: Option<u64>,
     challenge: Option<&'static str>,
 }
@@ -81,7 +81,7 @@ impl ApiError {
         Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }
     }
 
-    /// A limit is reached: on concurrent work, or on a client.
+    /// A limit is reached, for example on concurrent work or on the records of a token per second.
     pub fn too_many(message: impl Into<String>) -> Self {
         let retry_after = Some(10);
         Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, "unavailable", message) }

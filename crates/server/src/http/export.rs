@@ -46,8 +46,8 @@ pub fn routes() -> Vec<Route> {
 
 /// Parameters: `match[]` or `all=1`, `start` and `end` (by default all of time), `kind` (by default both kinds). With
 /// `totals=1` the first line has the names of all labels. The last line then has the number of records and their checksums, so
-/// that clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` they are skipped.
-/// The last line of `totals=1` names them as `incomplete`.
+/// that clients can detect a truncated response. Unreadable records end the export. With `allow_damaged=1` the export skips
+/// them, and the last line of `totals=1` reports them in the member `incomplete`.
 async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let selectors = if is_all(&params)? { None } else { Some(selectors(&params)?) };
     let start = params.time("start")?.unwrap_or(TimeRange::ALL.start);
@@ -100,7 +100,10 @@ async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>
         // Formatting tens of thousands of records takes milliseconds.
         Ok(Some(part)) => match tokio::task::spawn_blocking(move || lines(&part)).await {
             Ok(lines) => Some((Ok(lines.into()), Some((reader, unsent)))),
-            Err(error) => Some((Err(Error::new(ErrorKind::Closed, "writing ended").caused_by(error)), None)),
+            Err(error) => Some((
+                Err(Error::new(ErrorKind::Closed, "the task that formats the lines ended").caused_by(error)),
+                None,
+            )),
         },
         Ok(None) if totals => {
             let last = damage::incomplete(json!({ "totals": reader.totals }), &reader.damages());

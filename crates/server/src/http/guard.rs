@@ -60,7 +60,7 @@ fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<
 }
 
 async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {
-    // A busy server must also answer health checks.
+    // A busy server must also answer health checks and `/metrics`.
     let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics");
     if !is_let_in && request.extensions().get::<Reserve>().is_some() {
         let message = format!("{} connections are open and busy", app.config.connections_max);
@@ -72,7 +72,7 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
             if is_let_in { (request, None) } else { admission::admitted(app, route, request).await? };
         let response = next.run(request).await;
         let share = app.answers.share(&response)?;
-        let response = if gzip { compress::compress(response).await } else { response };
+        let response = compress::compress(response, gzip).await;
         // Clients that do not read their responses must not take the permits of other requests.
         drop(place);
         Ok(hold(response, share))

@@ -82,7 +82,7 @@ async fn import(
                 received.add_to(&app.metrics);
                 refuse(rejected);
             }
-            // The store has counted its records when they arrived first.
+            // The records of a repeated frame were counted when they were stored.
             Written::Appended(Appended::Repeated) => repeated += 1,
             Written::Appended(Appended::Partly(refused_part)) => {
                 received.without(&refused_part, &app.services).add_to(&app.metrics);
@@ -154,7 +154,10 @@ fn decode(body: &[u8]) -> Result<Decoded, ApiError> {
         }
     }
     if decoder.gathered() > 0 {
-        return Err(ApiError::bad(format!("{} bytes after the last whole frame", decoder.gathered())));
+        return Err(ApiError::bad(format!(
+            "the body has {} bytes after the last whole frame",
+            decoder.gathered()
+        )));
     }
     let Some((session, _)) = session else { return Err(ApiError::bad("body holds no frame")) };
     Ok(Decoded { session, frames, refused, bytes: body.len() })

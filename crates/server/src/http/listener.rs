@@ -173,7 +173,8 @@ mod tests {
 
     const CONNECTIONS_MAX: usize = 4;
 
-    /// The requests arrive before the server runs, so they wait while their connections are the longest idle ones.
+    /// All requests arrive before the server accepts their connections. So a connection may be idle longest and be asked to
+    /// leave, although its request waits in the socket.
     #[tokio::test]
     async fn a_request_that_has_arrived_is_answered_although_its_connection_is_asked_to_leave() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -188,7 +189,7 @@ mod tests {
         };
         let silent = connect("");
         let request = format!("GET / HTTP/1.1\r\nHost: {at}\r\n\r\n");
-        // More than are asked at the same time.
+        // More connections than the server asks to leave at the same time (64, `ASKED_MAX` of `connection_limit.rs`).
         let streams: Vec<TcpStream> = (0..100).map(|_| connect(&request)).collect();
         let bounds = (CONNECTIONS_MAX, Duration::from_secs(60));
         let serving = tokio::spawn(serve((listener, None), router, bounds, metrics, shutdown));
@@ -205,7 +206,7 @@ mod tests {
         for (nth, (answer, _)) in answers.iter().enumerate() {
             assert_eq!(answer.as_deref().ok(), Some("HTTP/1.1 200 OK"), "request {nth}: {answer:?}");
         }
-        // All others are still open: at most 4, and 64 over the limit.
+        // Of the 101 connections, at most `CONNECTIONS_MAX` are still open, and 64 that have been asked to leave.
         assert!(idle.get() >= 101 - 4 - 64, "only {} connections have left", idle.get());
         drop((silent, answers));
         trigger.stop();

@@ -22,7 +22,7 @@ pub fn routes() -> Vec<Route> {
     vec![Route::new("/api/v1/matched", Need::Read, get(matched).post(matched))]
 }
 
-/// One element for each `match[]`.
+/// The response has one element for each `match[]`.
 async fn matched(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
     let texts = texts(&params)?;
     if texts.is_empty() {

@@ -4,12 +4,12 @@
 //! path of the server as an image. It may even read responses, by binding its own host name to the server's address (DNS
 //! rebinding).
 //!
-//! | sent by the browser | how a cross-origin request is detected |
+//! | requests of a browser | the header that shows that a request is cross-origin |
 //! |---|---|
-//! | always | `Host` that is not a known name (DNS rebinding) |
-//! | with POST, and by `fetch` across origins | `Origin` |
-//! | to https and loopback | `Sec-Fetch-Site` |
-//! | to http on other addresses | no `Referer` of this server, which our own page sends (`guard.rs`) |
+//! | all | `Host` is not a known name (DNS rebinding) |
+//! | POST, and `fetch` across origins | `Origin` is not the origin of this server |
+//! | to https and loopback | `Sec-Fetch-Site` is neither `same-origin` nor `none` |
+//! | to http on other addresses | `Referer` is missing or not of this server. Our own page sends it (`guard.rs`) |
 //!
 //! Clients other than browsers (curl, Prometheus, Grafana's server, agents) send none of the last three headers. They are
 //! accepted.
@@ -75,7 +75,7 @@ impl Names {
     }
 
     /// Refuses requests to an unknown host name, requests with several origins, and cross-origin requests. [`check_host`] has
-    /// checked that there is one `Host`.
+    /// checked that there is at most one `Host`.
     pub fn check(&self, reach: Reach, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
         if reach == Reach::Health {
             return Ok(());
@@ -89,7 +89,7 @@ impl Names {
             return Err(ApiError::forbidden(message));
         }
         let foreign = |who: &str| {
-            let message = format!("{who} may not use this server: ask from its own page, or from a program");
+            let message = format!("{who} may not use this server: use the page of this server, or a program");
             Err(ApiError::forbidden(message))
         };
         let is_ours = |url: &str| {
@@ -116,8 +116,8 @@ impl Names {
     }
 }
 
-/// Refuses a request without `Host`, which only HTTP/1.0 permits, with several of them, or with one that is not text
-/// (RFC 9112, section 3.2).
+/// Refuses a request with several headers `Host`, with a `Host` that is not text, or without `Host` (RFC 9112, section 3.2).
+/// HTTP/1.0 permits a request without `Host`.
 pub fn check_host(version: Version, headers: &HeaderMap) -> Result<(), ApiError> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let error = match (hosts.next(), hosts.next()) {

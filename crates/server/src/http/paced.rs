@@ -22,11 +22,11 @@ const IDLE_MAX: Duration = Duration::from_secs(20);
 pub struct Paced<S> {
     socket: S,
     time_max: Duration,
-    /// Time during which writes were blocked since `taken` was last reset. Does not include the current block.
+    /// Time during which writes were blocked since the last reset. Does not include the current block.
     blocked: Duration,
-    /// The start of the current block of a write, and the timer that ends it.
+    /// The time at which the current write was blocked, and the timer at whose end the peer is cut off.
     block: Option<(Instant, Pin<Box<Sleep>>)>,
-    /// Bytes that the socket has accepted since `blocked` was set to 0. Reset at `BYTES_MIN`.
+    /// Bytes that the socket has accepted since the last reset. At `BYTES_MIN`, `taken` and `blocked` are reset.
     taken: usize,
     on_cut: Box<dyn Fn() + Send + Sync>,
 }

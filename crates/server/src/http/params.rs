@@ -41,8 +41,8 @@ impl<S: Send + Sync> FromRequest<S> for Params {
     }
 }
 
-/// Refuses too many parameters before parsing them, and parameters that are not UTF-8. The parser would replace their bytes, and
-/// the request would select other series.
+/// Refuses too many parameters before they are parsed, and parameters that are not UTF-8. The parser would replace bytes that
+/// are not UTF-8, so that the request would select other series.
 fn check(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
     let parts = || encoded.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
     let count = before + parts().count();

@@ -36,7 +36,7 @@ pub fn routes() -> Vec<Route> {
 struct Tally {
     told: u64,
     answered: u64,
-    /// Number of methods that the rule decides, over all agents that have reported a result.
+    /// Number of methods that the rule decides, over all connected agents that have reported a result.
     matched: u64,
     faults: u64,
 }

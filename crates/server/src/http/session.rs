@@ -60,7 +60,7 @@ async fn begin(
 ) -> Result<Response, ApiError> {
     if !door::has_origin(&headers) {
         return Err(ApiError::forbidden(
-            "a login needs the Origin of the page: use the token itself in a program",
+            "a login needs the header Origin of the page: a program sends the token itself",
         ));
     }
     if !door::is_json(&headers) {

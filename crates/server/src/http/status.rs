@@ -96,7 +96,7 @@ fn by_kind<T: serde::Serialize>(values: [T; 3]) -> Value {
     pairs.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// Afterwards the stored size of all records can be measured.
+/// Writes all records to chunks, so that their stored size can be measured.
 async fn flush(State(app): State<Arc<App>>, whole: Whole) -> Result<StatusCode, ApiError> {
     app.whole(&whole).flush().await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,5 +1,5 @@
-//! Tests of the router with its handlers: memory and permits of requests that wait for the permit of heavy requests, and a
-//! deletion whose client disconnects.
+//! Tests of the router with its handlers: memory and permits of requests that wait for the permit of heavy requests, and
+//! deletions that fail or whose client disconnects.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ use crate::record_types::RecordTypes;
 const CALL_TREE: &str = "/api/calltree?start=0&end=2";
 const FOLDED: [&str; 4] = ["services", "operations", "traces", "graph"];
 
-/// Number of series, each with labels of 60 kB. All labels together exceed the limit on an answer that is written while a
-/// heavy request runs.
+/// Number of series, each with labels of 60 kB. All labels together exceed `LIGHT_LABELS_BYTES_MAX` of `prometheus/answer.rs`,
+/// the limit on an answer that is written while a heavy request runs.
 const SERIES: usize = 150;
 const LABELS: usize = 60;
 const LABEL_BYTES: usize = 1_000;
@@ -66,7 +66,7 @@ impl Busy {
         Self { app, _directory: directory }
     }
 
-    /// Returns when the request waits for the permit. A waiting request holds a handle of the semaphore.
+    /// Returns when the request waits for the permit for heavy requests. A waiting request holds a clone of `App::heavy`.
     async fn ask_until_it_waits(&self, path: &str) -> JoinHandle<Answered> {
         let handles = Arc::strong_count(&self.app.heavy);
         let asked = tokio::spawn(ask(self.app.clone(), path.to_owned()));
@@ -246,7 +246,7 @@ async fn the_limit_on_blocks_does_not_apply_to_analyses_of_one_block_at_a_time()
 
 const DELETE_A_AND_B: &str = "/api/v1/admin/tsdb/delete_series?match[]=a&match[]=b";
 
-/// A server with the series `a` and `b`. Its driver is not frozen.
+/// A server with the series `a` and `b`, and its driver, which the tests freeze or break.
 async fn with_two_series() -> (Busy, Arc<Faulty<MemoryDriver>>) {
     let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
     let series = |name| SampleSeries {

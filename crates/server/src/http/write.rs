@@ -135,7 +135,7 @@ struct Records<R> {
     batch: Batch,
     /// Samples of series that the store knows, without labels.
     known: KnownSamples,
-    /// The spelling of each sample series of the batch, or nothing.
+    /// The spelling of each sample series of the batch. Empty if the decoder did not ask the store for known series.
     spellings: Vec<Spelling>,
     runs: Runs,
     rejects: Rejects<R>,

@@ -90,8 +90,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Reports series that the store refused because of a limit, each with its frame. If many are refused, only the first of
-    /// them are reported.
+    /// Reports series that the store refused because of a limit, each with the number of its frame. If many are refused, only
+    /// the first of them are reported.
     async fn tell(&self, group: &Group, refused: Refused) -> Result<(), Stop> {
         self.counts.refused(refused.records.iter().sum::<usize>() as u64);
         for series in refused.named {

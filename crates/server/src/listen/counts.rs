@@ -1,4 +1,4 @@
-//! The metrics of one session. The counters are looked up once per connection.
+//! The metrics of one connection of an agent. The counters are looked up once.
 
 use tacho_ingest::wire::Ping;
 use tacho_model::Kind;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::metrics::registry::Counter;
 
 /// Time limit for each `PROGRESS_BYTES` of a large frame. A slower frame loses its turn as soon as another connection waits for
-/// a turn. Without this limit, sixteen stalled frames would keep all turns.
+/// a turn. Without this limit, a few stalled frames (`LARGE_FRAMES_MAX` of `shared.rs`) would keep all turns.
 const TURN_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_BYTES: usize = 256 << 10;
 
@@ -66,7 +66,7 @@ impl LargeFrames {
         permit.ok().map(turn)
     }
 
-    /// Resolves when the frame makes too little progress while another connection waits.
+    /// Resolves when less than `PROGRESS_BYTES` arrived in [`TURN_TIME`] and another connection waits.
     pub(super) async fn lost(&self, turn: &Turn<'_>) {
         tokio::time::sleep_until(turn.since + TURN_TIME).await;
         loop {

@@ -4,7 +4,7 @@
 //!   native ── accepts, bounds ──▶ connection ── reads, decodes ──▶ commit ── appends ──▶ store
 //!                                     │  ▲                            │
 //!                       sessions: one connection per session          └── ACK, WAIT ──▶ outgoing
-//!                                  control: its rules ── rule_updates ───── PROBES ──────▶
+//!                                  control: the rules ── rule_updates ───── PROBES ──────▶
 //! ```
 //!
 //! Step before: the agent's sender (`agent/java`). Step after: `crates/store/src/store.rs`.

@@ -73,7 +73,7 @@ pub async fn serve(
                     }
                 }
             };
-            // Before HELLO there is no session to drain.
+            // Only a connection that has not sent HELLO is closed for a new one. It has no frames to acknowledge.
             if seat.serve(connection).await.is_none() {
                 native.metrics.connections_refused.with(["native", "idle"]).add(1);
                 tracing::debug!(listener = "native", "connection without HELLO closed for a new one");
@@ -94,7 +94,7 @@ pub async fn serve_stream(native: &Native, socket: Socket, peer: IpAddr, shutdow
     }
 }
 
-/// The answer to a client of HTTP, or an agent, without TLS on a port with TLS.
+/// The answer to a client that does not use TLS on a port with TLS: an HTTP client or an agent.
 async fn answer_without_tls(stream: &mut Socket, native: &Native) -> Vec<u8> {
     let mut first = [0; 4];
     let read = tokio::time::timeout(FIRST_BYTES_TIME_MAX, stream.read_exact(&mut first)).await;

@@ -57,7 +57,7 @@ impl Outgoing {
     pub(super) async fn deliver(&self, frame: ServerFrame) -> Result<(), Gone> {
         let (sender, written) = oneshot::channel();
         self.0.send(Queued { message: frame.into(), written: Some(sender) }).await.map_err(|_| Gone)?;
-        // Ends when the sender is dropped, because no value is sent. If the socket has failed, the next frame fails.
+        // Ends when `Queued::written` is dropped. If the socket has failed, the next call returns an error.
         let _ = written.await;
         Ok(())
     }
@@ -68,7 +68,8 @@ pub(super) fn channel() -> (Outgoing, mpsc::Receiver<Queued>) {
     (Outgoing(sender), receiver)
 }
 
-/// Writes until all senders are dropped, or a write fails or takes longer than `patience`, because the peer does not read.
+/// Writes until all clones of [`Outgoing`] are dropped, a write fails, or a write takes longer than `patience`. A write takes
+/// long if the peer does not read.
 pub(super) async fn write(
     mut frames: mpsc::Receiver<Queued>,
     mut socket: WriteHalf<Socket>,
@@ -82,7 +83,7 @@ pub(super) async fn write(
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
-        // The memory is released before `written` is dropped, because senders wait for this drop and then release their share
+        // The memory is released before `written` is dropped. `rule_updates.rs` waits for this drop, and then releases its share
         // of the memory budget.
         bytes.clear();
         bytes.shrink_to(BUFFER_BYTES_KEPT);

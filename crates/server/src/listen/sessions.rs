@@ -1,4 +1,4 @@
-//! The sessions and the totals that they reported. A session has one connection at a time.
+//! The sessions, and the totals of dropped records that they reported. A session has one connection at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use tacho_ingest::wire::Ping;
 use tokio::sync::watch;
 
 /// Limit on the sessions whose reported totals are kept. Above it, disconnected sessions are removed. If a removed session
-/// reconnects, the losses that it reported before are counted a second time.
+/// reconnects, the dropped records that it reported before are counted a second time.
 const SESSIONS_MAX: usize = 4_096;
 
 #[derive(Default)]

@@ -18,8 +18,8 @@ use crate::decoding::Frames;
 use crate::metrics::Metrics;
 use crate::record_types::RecordTypes;
 
-/// Memory limit for decoded records of DATA frames that are not yet on disk, over all connections, bytes. The largest frame may
-/// take 208 MiB of it while it is decoded (`tacho_ingest::budget::memory_bytes_max`).
+/// Memory limit for decoded records of DATA frames that are not yet on disk, over all connections, bytes. The records
+/// of the largest frame may take 208 MiB while they are decoded (`tacho_ingest::budget::memory_bytes_max`).
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 const _: () = assert!(memory_bytes_max(FRAME_BODY_BYTES_MAX as usize) <= IN_FLIGHT_BYTES_MAX);
 /// Limit on the number of connections that may concurrently buffer a frame larger than `incoming::SMALL_BYTES_MAX`.
@@ -40,7 +40,7 @@ pub struct Native {
     /// Memory budget of the dictionaries, with one permit per byte.
     pub(super) dictionary_bytes: Arc<Semaphore>,
     pub(super) patience: Patience,
-    /// Scheme and port of HTTP, named in the answer to HTTP clients that connect to this port by mistake.
+    /// Scheme and port of the HTTP listener, for the answer to HTTP clients that connect to the native port by mistake.
     pub(super) http: Option<(&'static str, u16)>,
 }
 

@@ -8,8 +8,8 @@ pub struct ControlFigures {
     pub agents_forgotten: Family<Counter, 0>,
     pub rules: Family<Gauge, 1>,
     pub sent: Family<Counter, 1>,
-    /// `outcome` is taken, stale (a response to an older list or to no list, or from a superseded connection) or cut (a response
-    /// that is kept without its lists).
+    /// `outcome` is taken, stale (a response to an older list or to no list, or from a superseded connection) or cut (the server
+    /// keeps the response without the results of the rules, because of a memory limit).
     pub answers: Family<Counter, 1>,
 }
 

@@ -83,7 +83,7 @@ impl Default for Metrics {
             connections_refused: Family::new(
                 "tacho_connections_refused_total",
                 ["listener", "reason"],
-                "Connections refused or closed by the server. At the limit: idle (for a new one), too-many (unanswered).",
+                "Connections refused or closed. Reasons at the limit: idle (closed for a new one), too-many (all are busy).",
             ),
             http_requests: Family::new(
                 "tacho_http_requests_total",
@@ -103,8 +103,8 @@ impl Default for Metrics {
             queries_cancelled: Family::new(
                 "tacho_queries_cancelled_total",
                 [],
-                "PromQL queries, selections of series, searches of entries and analyses of executions that ended early: \
-                 the client disconnected, or a timeout.",
+                "PromQL queries, selections of series, searches of entries and analyses of executions that ended \
+                 early, because the client disconnected or the time limit was reached.",
             ),
             answers: answers::AnswerFigures::default(),
             cache: CacheFigures::default(),

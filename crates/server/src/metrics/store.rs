@@ -38,7 +38,7 @@ pub struct StoreFigures {
     storage: StorageFigures,
 }
 
-/// Metrics of series that are known by the text of a sender.
+/// Metrics of series that the store finds by the text with which a sender names them (spellings).
 struct SpellingFigures {
     known: Family<Gauge, 0>,
     bytes: Family<Gauge, 0>,
@@ -50,12 +50,12 @@ impl Default for SpellingFigures {
             known: Family::new(
                 "tacho_index_spellings",
                 [],
-                "Series that are known by the text of a sender, so that no labels are made for their samples.",
+                "Series that the store finds by the text with which a sender names them, without making their labels.",
             ),
             bytes: Family::new(
                 "tacho_index_spellings_bytes",
                 [],
-                "The part of tacho_index_bytes for these texts, which are kept as hashes.",
+                "The part of tacho_index_bytes for the hashes of the texts that tacho_index_spellings counts.",
             ),
         }
     }
@@ -108,7 +108,7 @@ impl Default for ChunkLimitFigures {
             max: Family::new(
                 "tacho_stored_chunks_max",
                 [],
-                "Limit on chunks in the driver and for records in memory.",
+                "Limit on the sum of the chunks in the driver and the chunks that the records in memory will need.",
             ),
             refused: Family::new(
                 "tacho_records_far_refused_total",

@@ -39,7 +39,7 @@ impl Default for UpkeepFigures {
             total("tacho_merge_records_out_total", "Records in chunks that merges wrote.", |s| s.records_out),
             total(
                 "tacho_merge_samples_replaced_total",
-                "Samples that merges omitted because a later one has the same time.",
+                "Samples that merges omitted because the same series has a sample of the same time that arrived later.",
                 |s| s.samples_replaced,
             ),
             total("tacho_retention_chunks_total", "Chunks deleted by retention.", |s| s.chunks_expired),

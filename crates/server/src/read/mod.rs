@@ -1,5 +1,5 @@
-//! Reads a store: all records of some series, their number and checksum, the entries that match a search, or why a selector
-//! matches no series. HTTP handlers use this module, and commands that open a data directory themselves.
+//! Reads a store: all records of some series, their number and checksum, the entries that match a search, or the reason why a
+//! selector matches no series. HTTP handlers and commands that open a data directory themselves use this module.
 
 pub mod damage;
 pub mod pattern;

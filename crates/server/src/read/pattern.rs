@@ -1,8 +1,8 @@
 //! Searches a text for a pattern in bounded time.
 //!
-//! In the worst case, a search takes a time proportional to the number of states of the expression times the length of the
-//! text: minutes for 1 MiB. If this product is small, the `regex` crate searches the text. Otherwise a lazy DFA searches it, in
-//! time proportional to its length. If the DFA needs too many states, it stops, and the search is refused.
+//! In the worst case, the `regex` crate needs a time proportional to the number of states of the pattern times the length of the
+//! text: minutes for 1 MiB. If this product is small, the crate searches the text. Otherwise a lazy DFA searches the text, in
+//! time proportional to the text's length. A DFA that needs too many states stops, and the search is refused.
 //!
 //! Step before: `search.rs` reads the entries.
 
@@ -16,11 +16,11 @@ use tacho_store::{Error, ErrorKind, Result};
 
 /// Memory limit of a compiled pattern, because patterns may be hostile.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Limit on the states of a pattern times the bytes of a text for a search with the `regex` crate. Such a search takes at most
-/// half a second.
+/// The `regex` crate searches if the number of states of the pattern times the bytes of the text is at most this number. Such a
+/// search takes at most half a second.
 const STEPS_MAX: usize = 50_000_000;
-/// The DFA stops when its memory has been full this many times and it needs more than one new state per [`BYTES_PER_STATE_MIN`]
-/// bytes.
+/// The DFA stops when its memory for states has been full this many times and it needs more than one new state per
+/// [`BYTES_PER_STATE_MIN`] bytes of text.
 const CLEARS_MIN: usize = 8;
 const BYTES_PER_STATE_MIN: usize = 16;
 

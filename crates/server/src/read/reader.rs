@@ -1,5 +1,5 @@
-//! Reads all records of some series, slice by slice. One slice is in memory at a time, or the slices of several short series
-//! with about as many records together.
+//! Reads all records of some series, slice by slice. At a time, the memory has one slice, or the slices of several short series.
+//! Together, these series have at most about as many records as one slice.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::access::View;
 /// Approximate number of records of a slice. Chunks are not split.
 pub(super) const SLICE_RECORDS: usize = 32_768;
 const SERIES_AT_ONCE: usize = 128;
-/// Number of series that are read alone after a read of several series that were not short.
+/// After an attempt to read several series together that were not short, this many series are read one by one.
 const SERIES_ALONE: usize = 16;
 /// Approximate number of chunks in a slice of entries. The number is low, because an entry may have 1 MiB of text.
 const SLICE_ENTRY_CHUNKS: usize = 8;
@@ -49,7 +49,7 @@ pub fn find_while(
 /// The same as [`find`], for at most `series_max` series of all selectors together.
 ///
 /// # Errors
-/// When a selection has more series, or as soon as `waits` returns false.
+/// When the selectors accept more series, or as soon as `waits` returns false.
 pub fn find_within(
     store: &View,
     selectors: &[Vec<Matcher>],
@@ -159,7 +159,7 @@ pub struct Reader {
     /// The unread ranges of the first series of `todo`. `None` before that series is begun.
     slices: Option<VecDeque<TimeRange>>,
     bounds: Bounds,
-    /// Number of records of the first series of `todo` so far.
+    /// Number of records that were read of the first series of `todo`.
     records: usize,
     together: Together,
     ready: VecDeque<Slice>,
@@ -286,8 +286,8 @@ impl Reader {
         if is_begun { 1 } else { samples.take(self.together.series()).count() }
     }
 
-    /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. They are
-    /// then read one after the other.
+    /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. The next
+    /// calls of `next_slices` then read them one by one.
     async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
         let ids: Vec<SeriesId> = self.todo.iter().take(series).map(Key::id).collect();
         let Some(answer) = self.store.read_short_samples(&ids, self.range, SLICE_RECORDS).await? else {

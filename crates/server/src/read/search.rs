@@ -52,7 +52,7 @@ pub struct Found {
 /// Permits of a search, and its cancellation.
 pub struct Bounds {
     pub permits: Vec<OwnedSemaphorePermit>,
-    /// The permit for a search that needs much memory, which replaces the other permits.
+    /// Has the permit for heavy requests. A search that needs much memory replaces its other permits with this one.
     pub heavy: Arc<Semaphore>,
     pub cancel: Cancel,
 }
@@ -77,11 +77,11 @@ impl Wanted {
     }
 }
 
-/// Searches the series. Keeps at most `limit` entries.
+/// Searches the series. Returns at most `limit` entries. Unreadable records are no error: [`Found::damages`] lists them.
 ///
 /// # Errors
 /// `Limit` when the found entries are too long together, or the pattern is too costly. `Closed` when the search is cancelled.
-/// Errors of the store. Unreadable records are no error, but part of the result.
+/// Other errors of the store.
 pub async fn search(
     store: View,
     series: Vec<Selected>,

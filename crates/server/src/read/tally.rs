@@ -10,7 +10,7 @@ use super::reader::{Reader, SLICE_RECORDS, Selected, Together};
 use crate::access::View;
 
 /// Number and checksum of the records of each series in its range, in the order of `wanted`. A series that does not exist, or
-/// is outside of the access, has no records.
+/// that `store` does not admit, counts as a series without records.
 ///
 /// # Errors
 /// `Corrupt` when records cannot be read.

@@ -72,8 +72,8 @@ impl Search<'_> {
                 return Some(Some(self.of_value(name, &names, labels)?));
             }
         }
-        // Suggests only labels and values of the series with this name. With other labels, the selector would also match no
-        // series.
+        // Suggests only labels and values of the series with this name. This name with a label of other series would match no
+        // series either.
         let name: Vec<Matcher> = named.into_iter().cloned().collect();
         let scope = if name.is_empty() { Vec::new() } else { vec![name.clone()] };
         let labels = self.labels(&scope)?;

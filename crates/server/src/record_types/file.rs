@@ -96,7 +96,7 @@ impl Kept {
 impl KeptField {
     fn field(self, of: &str) -> Result<RecordField, String> {
         let Self { name, field_type, unit } = self;
-        // Two text types have the same name. The first has no dictionary.
+        // `Text` and `TextId` have the same name. `find` returns `Text`, whose values are not ids of a dictionary.
         let known = FieldType::ALL.into_iter().find(|known| known.name() == &*field_type);
         let field_type =
             known.ok_or_else(|| format!("type {of:?}: type {field_type:?} of field {name:?} is unknown"))?;

@@ -31,7 +31,7 @@ use form::{FORM_BYTES_MAX, FORMS_MAX, Key, bytes_of};
 
 /// At the limit, a new form may replace a form whose last definition is older than this, ns.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
-/// A form that is defined again is written only if `seen` in the file is older than this, ns.
+/// If the newest form of a type is defined again, the file is written only if it has a `seen` older than this, ns.
 const SEEN_EXACT_NS: i64 = DAY_NS;
 const DAY_NS: i64 = 86_400_000_000_000;
 
@@ -299,7 +299,7 @@ mod tests {
             assert_eq!((types.list().0.len(), types.list().1), (room, 3));
             note(&types, "shop", &[form(0)], 1);
             note(&types, "shop", &[form(room + 10)], FORGOTTEN_AFTER_NS);
-            assert_eq!(types.list().1, 4, "all of them were seen recently");
+            assert_eq!(types.list().1, 4, "a form that has not expired was replaced");
             note(&types, "shop", &[form(room + 11)], FORGOTTEN_AFTER_NS + 1);
             let names: Vec<String> = listed(&types).into_iter().map(|line| line.0).collect();
             assert_eq!((names.len(), types.list().1), (room, 4));

@@ -159,7 +159,11 @@ mod tests {
         ] {
             assert_eq!(notice.due(expires, now), expect, "{now}");
         }
-        assert_eq!(notice.due(expires + 1, 101 * DAY_SECONDS + 2), Some(Due::Expired), "another certificate");
+        assert_eq!(
+            notice.due(expires + 1, 101 * DAY_SECONDS + 2),
+            Some(Due::Expired),
+            "a new certificate was not reported"
+        );
         assert_eq!(notice.due(i64::MAX, i64::MIN), None);
     }
 }

@@ -102,7 +102,7 @@ fn verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
         .map_err(|error| TlsError::Authority { path: path.to_owned(), cause: error.to_string() })
 }
 
-/// Whether clients that verify with webpki, such as `tacho`, refuse the certificate as that of an authority.
+/// Whether clients that verify with webpki, such as `tacho`, refuse the certificate because it is that of an authority (CA:TRUE).
 fn is_authority(cert: &CertificateDer<'static>) -> bool {
     let mut roots = RootCertStore::empty();
     if roots.add(cert.clone()).is_err() {

@@ -1,5 +1,5 @@
-//! Log lines about connections without a successful handshake. The first refusal is logged immediately, later refusals with
-//! their number in at most one line a minute.
+//! Log lines about connections without a successful handshake. The first refusal is logged immediately. Later refusals are
+//! logged in at most one line a minute, which has their number and the latest refusal.
 
 use std::io;
 use std::net::SocketAddr;

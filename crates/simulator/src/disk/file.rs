@@ -77,7 +77,7 @@ impl File {
         }
     }
 
-    /// Copies a sector to the medium, as far as both lengths permit.
+    /// Copies a sector to the medium, up to the shorter of the lengths of `seen` and `stable`.
     fn keep(&mut self, sector: u64) {
         let from = (sector * SECTOR_BYTES) as usize;
         let to = (from + SECTOR_BYTES as usize).min(self.seen.len()).min(self.stable.len());
@@ -120,8 +120,8 @@ impl File {
         self.seen = self.stable.clone();
     }
 
-    /// Damages the bytes on the medium; all bytes of the file count as synced after it. Returns the position of the
-    /// damaged byte or sector.
+    /// Damages the bytes on the medium. Afterwards, all bytes of the file count as synced. Returns the position of the damaged
+    /// byte or sector.
     pub fn harm(&mut self, harm: Harm, donor: &[u8], random: &mut Random) -> u64 {
         let at = random.below(self.length());
         let sector = at / SECTOR_BYTES;

@@ -50,7 +50,7 @@ struct State {
 }
 
 /// Limit on the operations of one seed, including reads. The limit ends a seed with a task that never rests. The paused clock
-/// does not advance then, so the limit on time is never reached.
+/// does not advance then, so `SIMULATED_TIME_MAX` in `run.rs` is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
 /// The failure of every change of the disk after the machine has stopped.
@@ -108,6 +108,7 @@ impl SimulatedDisk {
         state.operations + state.reads > OPERATIONS_MAX
     }
 
+    /// Waits until the machine stops.
     pub async fn stop(&self) {
         let mut stopped = self.state().stopped.subscribe();
         let _ = stopped.wait_for(|stopped| *stopped).await;
@@ -263,7 +264,7 @@ impl State {
         self.files.get_mut(&id).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// A change of names: takes effect, fails, or the machine stops before or after it.
+    /// Changes names. The change takes effect or fails, or the machine stops before or after the change.
     fn change(
         &mut self,
         what: &'static str,
@@ -404,6 +405,10 @@ impl Disk for SimulatedDisk {
         file.write(0, &vec![0; bytes as usize]);
         state.files.insert(id, file);
         state.change("reserve", path, |names| names.set(path, Node::File(id)))
+    }
+
+    fn is_reserved(&self, path: &Path, bytes: u64) -> bool {
+        self.length(path).is_ok_and(|found| found == bytes)
     }
 
     fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {

@@ -1,4 +1,5 @@
-//! Is each row consistent with the rest of the store? Each row is checked on its own, so several threads can check rows.
+//! Is each row consistent with the rest of the store? The check of a row uses no result of another
+//! check, so several threads can check rows.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -45,9 +46,9 @@ pub struct Checker {
     /// The highest generation that can have chunks.
     pub(super) highest: u64,
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
-    /// Counts of the chunks with a merge number above the last one in the store's facts.
+    /// The chunks with a merge number above the last one in the store's facts; `None` if there are none.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
-    /// Groups and series without a readable series row whose labels another row or a journal has.
+    /// Groups and series without a readable series row. Another row or a journal has their labels.
     pub(super) derived: Vec<(Kind, SeriesId)>,
 }
 

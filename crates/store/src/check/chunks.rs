@@ -228,7 +228,7 @@ impl Checker {
     fn note_sequence(&self, key: &ChunkKey, split: &Split, place: &Place) {
         let last = self.known.facts.last_sequence();
         let merge = split.replacement.map_or(0, |replacement| replacement.merge);
-        // A key has only the lower 31 bits of a merge number. These bits are not compared with a longer last number.
+        // A key has only the lower 31 bits of a merge number. They are not compared with a last number of more than 31 bits.
         let of_row = if last < 1 << 31 { row_sequence(key.number) } else { 0 };
         let highest = merge.max(of_row);
         // Older versions wrote no sequence to the facts.

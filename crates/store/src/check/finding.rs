@@ -61,12 +61,12 @@ macro_rules! kinds {
                 match self { $(Self::$variant => Severity::$severity,)* }
             }
 
-            /// The loss of this kind, unless a finding sets another one.
+            /// Default loss of this kind. A finding may set another loss.
             pub const fn loss(self) -> Loss {
                 match self { $(Self::$variant => Loss::$loss,)* }
             }
 
-            /// Advice for the operator, in one sentence, unless a finding has another one.
+            /// Default advice for the operator, in one sentence. A finding may have other advice.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$variant => $remedy,)* }
             }
@@ -114,7 +114,7 @@ kinds! {
     FactMissing "fact-missing" Damage Derivable
         "use tacho repair: it derives the fact from the other rows"
     FactWrong "fact-wrong" Damage Fact
-        "use tacho repair: it derives the fact from the other rows, or leaves it out"
+        "use tacho repair: it derives the fact from the other rows, or omits the fact"
     JournalDamaged "journal-damaged" Damage Records
         "let the senders send again what they still have; tacho repair keeps the other records"
     Quarantined "quarantined" Damage Records
@@ -130,7 +130,7 @@ kinds! {
     WritableByOthers "writable-by-others" Warning Nothing
         "check its content, then chmod 600 it"
     Permission "permission" Warning Nothing
-        "remove it when the server has started once: it permits opening although parts are missing"
+        "remove the file when the server has started once: the file permits opening although parts are missing"
     Unacknowledged "unacknowledged" Note Nothing
         "nothing: the bytes were not acknowledged yet, or were left by an interrupted write"
     Leftover "leftover" Note Nothing

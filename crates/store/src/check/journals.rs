@@ -1,7 +1,7 @@
 //! Do the journals have every acknowledged record that is not flushed? Opens all journals and keeps them open, because a
 //! server may flush and remove them at the same time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::ErrorKind as IoErrorKind;
 use std::ops::Range;
@@ -26,6 +26,23 @@ struct Held {
     file: File,
     length: u64,
     front: Option<Front>,
+    /// The finding about a journal that does not prove that it belongs to this store. Such a journal is not read.
+    alien: Option<Alien>,
+}
+
+/// Why a journal is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alien {
+    /// Its header names another store.
+    Store(u128),
+    /// Both of its headers are damaged, and no other file names it.
+    Unknown,
+}
+
+impl Held {
+    fn is_own(&self) -> bool {
+        self.alien.is_none()
+    }
 }
 
 pub struct Journals {
@@ -63,7 +80,8 @@ impl Journals {
                 }
                 match open_regular(&path) {
                     Ok(file) => {
-                        self.held.insert(generation, Held { path, file, length: 0, front: None });
+                        self.held
+                            .insert(generation, Held { path, file, length: 0, front: None, alien: None });
                     }
                     // The server has flushed and removed the journal since it was listed.
                     Err(error) if error.kind() == IoErrorKind::NotFound => {}
@@ -88,7 +106,32 @@ impl Journals {
     }
 
     fn headers(&self) -> impl Iterator<Item = &Header> {
-        self.held.values().filter_map(|held| held.front.as_ref()?.header())
+        self.held.values().filter(|held| held.is_own()).filter_map(|held| held.front.as_ref()?.header())
+    }
+
+    /// Determines which journals belong to the store of `known`. The journals in `accepted` count as its own.
+    pub fn identify(&mut self, known: &Known, accepted: &BTreeSet<String>) {
+        self.held.values_mut().for_each(|held| held.alien = None);
+        let facts = &known.facts;
+        let of_facts = facts.id.or(facts.journals.as_ref().map(|journals| journals.store));
+        let own = of_facts.or(self.store());
+        let (prefix, store) = (self.prefix.clone(), |held: &Held| Some(held.front.as_ref()?.header()?.store));
+        for (generation, held) in &mut self.held {
+            let is_accepted = accepted.contains(&format!("{prefix}{}", file_name(*generation)));
+            let other = store(held).filter(|store| own.is_some_and(|own| own != *store));
+            held.alien = other.filter(|_| !is_accepted).map(Alien::Store);
+        }
+        let live = facts.journals.iter().flat_map(|journals| &journals.live);
+        let named: BTreeSet<u64> =
+            live.chain(self.headers().flat_map(|h| &h.older)).map(|older| older.generation).collect();
+        for (generation, held) in &mut self.held {
+            let is_accepted = accepted.contains(&format!("{prefix}{}", file_name(*generation)));
+            let is_nameless = matches!(held.front, Some(Front::Damaged { header: None, .. }));
+            // Without facts, there are no rows that its records could replace.
+            if is_nameless && of_facts.is_some() && !named.contains(generation) && !is_accepted {
+                held.alien = Some(Alien::Unknown);
+            }
+        }
     }
 
     /// All generations in the names and headers of the journals, and in the names of quarantined files.
@@ -104,12 +147,15 @@ impl Journals {
         all
     }
 
-    /// The identity of the store, from the first readable header.
+    /// The identity of the store: the one that most readable headers have, of several the one of the first journal.
     pub fn store(&self) -> Option<u128> {
-        self.headers().next().map(|header| header.store)
+        let mut counts: BTreeMap<u128, usize> = BTreeMap::new();
+        self.headers().for_each(|header| *counts.entry(header.store).or_default() += 1);
+        let most = counts.values().copied().max()?;
+        self.headers().map(|header| header.store).find(|store| counts.get(store) == Some(&most))
     }
 
-    /// The time when a generation began; `None` if there is no journal of it with a readable header.
+    /// The time when a generation began; `None` if the generation has no journal with a readable header.
     pub(super) fn created(&self, generation: u64) -> Option<tacho_model::Timestamp> {
         Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
     }
@@ -118,7 +164,7 @@ impl Journals {
     pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
         self.held
             .iter()
-            .filter(|(_, held)| held.front != Some(Front::Unborn))
+            .filter(|(_, held)| held.front != Some(Front::Unborn) && held.is_own())
             .map(|(generation, _)| *generation)
     }
 
@@ -126,9 +172,9 @@ impl Journals {
         self.held.iter().map(|(generation, held)| (*generation, held.length))
     }
 
-    /// Required journals that are missing or shorter than acknowledged.
+    /// Required journals that are missing, or that have fewer bytes than were acknowledged.
     pub fn gaps(&self, known: &Known) -> Vec<Gap> {
-        let has_begun = |held: &&Held| held.front != Some(Front::Unborn);
+        let has_begun = |held: &&Held| held.front != Some(Front::Unborn) && held.is_own();
         let lengths = self.held.iter().filter(|(_, held)| has_begun(held));
         let lengths = lengths.map(|(generation, held)| (*generation, held.length)).collect();
         let live = known.facts.journals.iter().flat_map(|journals| &journals.live);
@@ -138,7 +184,8 @@ impl Journals {
 
     /// The finding about an empty driver that has lost its data, according to the journals.
     pub fn emptied(&self, known: &Known) -> Option<Finding> {
-        let is_lost = known.is_empty() && prove_flush(self.held.keys().copied());
+        let own = self.held.iter().filter(|(_, held)| held.is_own());
+        let is_lost = known.is_empty() && prove_flush(own.map(|(generation, _)| *generation));
         let finding = || {
             Finding::new(FindingKind::FileMissing, Place::file("chunks"), EMPTIED)
                 .effect("an unknown number of flushed records is lost; the server refuses to open the directory")
@@ -213,6 +260,10 @@ impl Journals {
         let mut checked = JournalChecked { bytes: held.length, ..JournalChecked::default() };
         let name = self.name(generation);
         let whole = Place::range(&name, 0, held.length);
+        if let Some(alien) = held.alien {
+            checked.findings.push(alien.finding(whole));
+            return Ok(checked);
+        }
         let mut bytes = vec![0; in_memory(held.length)];
         let readable = match read_sectors(read, &mut bytes, 0) {
             Ok(readable) => readable,
@@ -295,14 +346,38 @@ impl Journals {
             let store = known.facts.id.or(known.facts.journals.as_ref().map(|journals| journals.store));
             if store.is_some_and(|store| store != header.store) {
                 let why = format!("it belongs to another store, {:032x}", header.store);
-                findings.push(
-                    Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"),
-                );
+                let finding = Finding::new(FindingKind::FileForeign, at(0), why).loss(Loss::Nothing);
+                findings.push(finding.effect("the server does not start"));
             }
         }
         findings
     }
 }
+
+impl Alien {
+    fn finding(self, place: Place) -> Finding {
+        match self {
+            Self::Store(store) => {
+                let why = format!("it belongs to another store, {store:032x}");
+                Finding::new(FindingKind::FileForeign, place, why)
+                    .effect("its records are not read; the server does not start")
+                    .remedy(ALIEN_REMEDY)
+            }
+            Self::Unknown => {
+                let why = "both of its headers are damaged, and no other file names it: its store is unknown";
+                Finding::new(FindingKind::FileForeign, place, why)
+                    .effect("a repair does not read its records")
+                    .remedy(UNKNOWN_REMEDY)
+            }
+        }
+    }
+}
+
+const ALIEN_REMEDY: &str =
+    "move it back to the directory of its store; tacho repair leaves it out unless --accept names it";
+
+const UNKNOWN_REMEDY: &str = "if it is a journal of this store, start the server, or name it with --accept of tacho repair; else \
+                              move it away";
 
 /// Does not advise to copy only the journal from a backup. In an earlier backup the file is shorter, and a later backup may lack
 /// the file.
@@ -313,7 +388,7 @@ const JOURNAL_GAP_REMEDY: &str = "if the whole file still exists elsewhere, put 
 fn unreadable(readable: &Readable, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
     let why = readable.error.as_ref().map_or_else(String::new, ToString::to_string);
     let found = |place: &Range<u64>| {
-        // Other findings report the records lost before the end of the valid part.
+        // Other findings report the lost records in front of `contents.length`, the end of the valid part.
         let loss = if place.start < contents.length { Loss::Nothing } else { Loss::Records };
         let place = Place::range(name, place.start, place.end - place.start);
         Finding::new(FindingKind::FileUnreadable, place, &why).loss(loss)

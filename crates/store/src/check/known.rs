@@ -11,7 +11,10 @@ use crate::driver::{Driver, Row, Table};
 use crate::evidence::Keys;
 use crate::group::row::{SeriesRow, decode_series, group_id, series_scan};
 use crate::index::Index;
-use crate::keys::{chunk_place, decode_session, decode_store_fact, sessions_scan, store_scan};
+use crate::keys::{
+    IDENTITY, JOURNALS, STORE, StoreFact, chunk_place, decode_session, decode_store_fact, sessions_scan,
+    store_scan,
+};
 use crate::kinds::of_kind;
 use crate::recover::{Facts, each_row};
 use crate::upkeep::tombstones_scan;
@@ -75,7 +78,7 @@ impl Known {
         self.facts.id.is_none() && self.flushed() == 0 && !has_data
     }
 
-    /// Number of groups and series that have a row with labels and no chunk.
+    /// Number of groups and series that have a series row but no chunk.
     pub fn unused(&self) -> usize {
         let groups = self.index.groups().map(|number| (Kind::Sample, self.index.group(number).id));
         let unused = groups.filter(|group| !self.partitions.contains(group)).count();
@@ -112,7 +115,7 @@ async fn index(driver: &dyn Driver) -> Result<Index> {
         each_row(driver, series_scan(shard), |row| {
             let Ok(row) = row else { return Ok(()) };
             let decoded = readable(decode_series(&row, &mut families))?;
-            // Labels with another id would assign the chunks of this key to the wrong series.
+            // Labels that do not match the key would assign the chunks of this key to the wrong series.
             let Some(SeriesRow { kind, group, members }) = decoded.filter(|of| misnamed(&row, of).is_none())
             else {
                 return Ok(());
@@ -127,6 +130,20 @@ async fn index(driver: &dyn Driver) -> Result<Index> {
         .await?;
     }
     Ok(index)
+}
+
+/// Whether a row with this key names the store to which it belongs.
+pub fn is_store_key(table: Table, partition: &[u8], clustering: &[u8]) -> bool {
+    table == Table::Meta && partition == STORE && (clustering == IDENTITY || clustering == JOURNALS)
+}
+
+/// The identity of the store that a row names; `None` for another or malformed row.
+pub fn store_of(row: &Row) -> Option<u128> {
+    match decode_store_fact(row).ok()? {
+        StoreFact::Identity { id, .. } => Some(id),
+        StoreFact::Journals(journals) => Some(journals.store),
+        _ => None,
+    }
 }
 
 /// The highest generation that may have chunks: the last flushed generation or a generation of a journal.

@@ -21,7 +21,7 @@ pub use finding::{
     Severity,
 };
 pub use journals::{JournalChecked, Journals};
-pub use known::Known;
+pub use known::{Known, is_store_key, store_of};
 pub use salvage::Salvage;
 
 pub use crate::damage::time;

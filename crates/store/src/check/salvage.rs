@@ -31,6 +31,8 @@ const COMMIT_BYTES: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Salvage {
     pub store: u128,
+    /// The last generation whose records are in the rows of the copy.
+    flushed: u64,
     /// Generations of the copied journals, and the number of acknowledged bytes in each.
     live: Vec<Older>,
     /// Numbers of records by kind in the copied journals of generations that were not flushed.
@@ -49,10 +51,11 @@ impl Salvage {
     ) -> Result<Self> {
         let of_meta = known.facts.journals.as_ref().map(|journals| journals.store);
         let store = known.facts.id.or(of_meta).or_else(|| source.store()).unwrap_or_else(draw_id);
-        let mut salvage = Self { store, ..Self::default() };
-        // A store with chunks of an unflushed generation opens only if this generation has a journal. The copy gets an
-        // empty journal for each such generation.
-        let unfinished = known.keys.generations.range(known.flushed().saturating_add(1)..).copied();
+        let flushed = flushed(known, &source.begun().collect());
+        let mut salvage = Self { store, flushed, ..Self::default() };
+        // A store with chunks of an unflushed generation opens only if this generation has a journal. If the source
+        // lacks this journal, the copy gets an empty one.
+        let unfinished = known.keys.generations.range(flushed.saturating_add(1)..).copied();
         let generations: BTreeSet<u64> = source.begun().chain(unfinished).collect();
         for generation in generations {
             let created = source.created(generation).unwrap_or(0);
@@ -62,7 +65,7 @@ impl Salvage {
             let length = copy.finish()?;
             // Records of flushed generations are in the driver, so they are not counted here. When a store opens, it reads
             // only sessions from the journals of these generations.
-            if generation > known.flushed() {
+            if generation > flushed {
                 salvage.records.iter_mut().zip(checked.records).for_each(|(sum, more)| *sum += more);
             }
             salvage.live.push(Older { generation, length });
@@ -74,7 +77,7 @@ impl Salvage {
     /// `is_whole`, nothing was lost, and the rows have the counts of the source instead.
     pub fn rows(&self, checker: &Checker, counted: [Stored; 3], is_whole: bool) -> Vec<Row> {
         let known = checker.known();
-        let (flushed, sequence) = (known.flushed(), checker.last_sequence());
+        let (flushed, sequence) = (self.flushed, checker.last_sequence());
         let stored = known.facts.stored.filter(|_| is_whole).unwrap_or(counted);
         let live = self.live.iter().filter(|older| older.generation > flushed).copied().collect();
         let journals = JournalList { store: self.store, flushed, sequence, live };
@@ -84,6 +87,20 @@ impl Salvage {
         rows.extend(known.facts.clock.map(clock_row));
         rows
     }
+}
+
+/// The last generation that is flushed in the copy. The chunks of an interrupted flush are all that is left of a generation
+/// without a journal, so the generation counts as flushed, and readers get its chunks. The `journals` of earlier generations must
+/// be flushed before.
+fn flushed(known: &Known, journals: &BTreeSet<u64>) -> u64 {
+    let mut flushed = known.flushed();
+    for generation in known.keys.generations.range(flushed.saturating_add(1)..) {
+        if journals.range(flushed.saturating_add(1)..=*generation).next().is_some() {
+            break;
+        }
+        flushed = *generation;
+    }
+    flushed
 }
 
 struct Copy<'a> {

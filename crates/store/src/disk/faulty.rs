@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{Disk, DiskFile, RealDisk};
 use crate::size::in_memory;
 
-/// Cutting or removing files frees space.
+/// Limits the space of files. To cut, remove or replace a file frees space.
 #[derive(Clone, Debug, Default)]
 pub struct FaultyDisk(Arc<Switches>);
 

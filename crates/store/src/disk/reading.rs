@@ -18,7 +18,7 @@ pub trait ReadFile: Send + Sync {
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Like [`ReadFile::read_exact_at`], but also fails if some bytes are not in memory (`WouldBlock`), or if the system cannot
-    /// tell.
+    /// tell whether they are.
     fn read_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 }
 

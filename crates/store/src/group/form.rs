@@ -8,9 +8,9 @@ use tacho_chunk::limits::GROUP_MEMBERS_MAX;
 
 use super::order::Ranks;
 
-/// A group with regular times ends where the labels other than the name change, for example at the next host. The group
-/// must have at least this many members, and [`GROUP_SAMPLES_MIN`] samples of each. Regular times take no space, so a
-/// larger group would save little, and a read rarely needs the series of both hosts. Irregular times are shared by as many
+/// A group with regular times ends where the labels other than the name change, for example at the next host. It
+/// ends there only if it has at least this many members, with [`GROUP_SAMPLES_MIN`] samples of each. Regular times take no space,
+/// so a larger group would save little, and a read rarely needs the series of both hosts. Irregular times are shared by as many
 /// members as possible.
 const GROUP_MEMBERS_MIN: usize = 8;
 /// With fewer samples of each series, the row of a small group costs more than the samples in it. With one sample, a row of one
@@ -59,7 +59,7 @@ pub struct Newcomer<'a> {
     pub times: Print,
 }
 
-/// Returns the members of each new group, in order.
+/// Returns the members of each new group. Groups and members are in the order of [`Ranks::key`].
 pub fn form(mut newcomers: Vec<Newcomer<'_>>) -> Vec<Vec<u32>> {
     newcomers.sort_unstable_by(|a, b| a.ranks.key().cmp(&b.ranks.key()));
     let mut groups: Vec<Vec<u32>> = Vec::new();

@@ -33,7 +33,7 @@ pub struct NewGroup {
     pub row: Row,
 }
 
-/// Looks in the index for each series with samples in the generation. `index` takes the lock of the index.
+/// Calls `look` with the index and the number of each series with samples in the generation. `index` takes the lock of the index.
 /// The lock is released between some series, because a writer that waits for the lock may hold the lock of
 /// the generations.
 fn of_each<G: Deref<Target = Index>, T>(

@@ -1,4 +1,5 @@
-//! The order of series by their labels, in numbers. Comparing texts of a million series takes seconds.
+//! Orders series by their labels. Compares numbers instead of texts, because comparing the texts of a million series takes
+//! seconds.
 //!
 //! Each pair of a label's name and value has a rank in the order of all pairs. So the ranks of a series' pairs compare like its
 //! labels.
@@ -10,7 +11,7 @@ use tacho_model::NAME;
 
 use crate::index::{Index, SERIES_AT_ONCE};
 
-/// The rank of a name that a series does not have. It is below all others.
+/// The rank of a label that a series does not have. It is below all other ranks.
 const ABSENT: u32 = 0;
 
 /// The labels of one series, as ranks.
@@ -34,7 +35,7 @@ impl Ranks<'_> {
 pub struct Order {
     /// Ranks of the labels other than the name, of all series.
     rest: Vec<u32>,
-    /// For each series, the end of its part of `rest`, and its name.
+    /// For each series, the end of its part of `rest`, and the rank of its metric name.
     series: Vec<(usize, u32)>,
 }
 
@@ -66,7 +67,8 @@ impl Order {
         }
         texts.sort_unstable();
         let mut ranks = vec![ABSENT; seen.len()];
-        // The ranks of names follow each other.
+        // The first and the last rank of a metric name. No other label has a rank between them, because `texts` is sorted by the
+        // names of labels.
         let mut names = (u32::MAX, ABSENT);
         for ((name, _, pair), rank) in texts.iter().zip(ABSENT + 1..) {
             if let Some(place) = ranks.get_mut(*pair as usize) {

@@ -13,7 +13,7 @@ pub struct Part {
     pub place: Place,
     pub times: Times,
     pub values: ValueColumn,
-    /// The row's moved times; `None` if the times are exact.
+    /// The range and the errors of the row's moved times; `None` if the times are exact.
     pub moved: Option<Moved>,
 }
 
@@ -82,7 +82,8 @@ pub fn merge(mut parts: Vec<Part>) -> Vec<Piece> {
     runs.filter_map(columns).map(piece).collect()
 }
 
-/// Gives each resent copy of a sample with a moved time this moved time, so that the copy replaces the sample.
+/// Finds resent copies of samples whose times a merge has moved. Each copy gets the moved time of its sample, and so replaces the
+/// sample.
 fn settle(parts: &mut [Part]) {
     if parts.len() < 2 || parts.iter().all(|part| part.moved.is_none()) {
         return;

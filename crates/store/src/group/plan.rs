@@ -137,7 +137,7 @@ pub struct Plan {
     pub report: ReadReport,
     /// Approximate number of samples in the answer, without those that a summary replaces.
     pub samples: usize,
-    /// How exact each series is in the chunks that overlap the range.
+    /// How exact each series is in the chunks that overlap [`Question::reach`].
     pub exactness: Vec<Exactness>,
     /// The series of each decoded part, by slot.
     slots: Vec<usize>,

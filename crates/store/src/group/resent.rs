@@ -7,10 +7,10 @@
 //! replaces that sample and gets its time.
 //!
 //! The first and the last time of a row are not moved, so samples outside of the row are new. There are two exceptions: a
-//! merge may end inside the row, and the samples at its ends may be deleted. The first or last remaining time may then have
-//! been moved, and its original may be outside of the row. The row states the largest such distance ([`Overhang`]). The
-//! distance is less than half of the distance to the next sample on that side. A resent copy of that sample is therefore
-//! not confused with the remaining sample.
+//! merge may cut the row in two, and the samples at the ends of the row may be deleted. The first or last time of the new row
+//! may then have been moved, and its original may be outside of the new row. The row states the largest such distance
+//! ([`Overhang`]). The distance is less than half of the distance to the next sample on that side. A resent copy of that sample
+//! is therefore not confused with the remaining sample.
 //!
 //! A sample that was found to be new stays new. A merge writes it into a separate row with exact times. The generation
 //! of that row is not above the generation of the moved row, and only samples of later generations are compared.

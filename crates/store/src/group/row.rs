@@ -19,8 +19,8 @@ const PLAIN: u8 = 0;
 const ZSTD: u8 = 1;
 const COMPRESS_BYTES_MIN: usize = 128;
 const ZSTD_LEVEL: i32 = 3;
-/// Limit on the decompressed labels of one group, bytes. Rows of older versions, without a limit on the bytes of all labels of a
-/// series, may have 17 MiB: 64 series with 64 labels of maximum length.
+/// Limit on the decompressed labels of one group, bytes. Older versions of the server did not limit the bytes of all labels of
+/// one series (`LABELS_BYTES_MAX` in model). A row that they wrote may have 17 MiB: 64 series with 64 labels of maximum length.
 const LABELS_BYTES_MAX: usize = 32 << 20;
 
 /// The id of a group. For a single member, this is the member's id.
@@ -99,7 +99,7 @@ pub fn decode_series(row: &Row, families: &mut Families) -> Result<SeriesRow> {
     Ok(SeriesRow { kind, group, members: all })
 }
 
-/// The state of the decompression. To create it takes longer than to decompress one row, so it is used for many rows.
+/// The state of the decompression. Creating the state takes longer than decompressing one row, so callers use it for many rows.
 #[derive(Default)]
 pub struct Unfolding(Option<zstd::bulk::Decompressor<'static>>);
 
@@ -177,6 +177,7 @@ pub struct Replacement {
     pub merge: u64,
     /// The replaced rows start in this range.
     pub starts: TimeRange,
+    /// The newest generation of the replaced rows.
     pub through: u64,
 }
 
@@ -229,7 +230,7 @@ pub fn split_value(value: &Bytes) -> Result<Split> {
     Ok(Split { replacement, overhang, chunk: value.slice(bytes..) })
 }
 
-/// The usable rest of a damaged value, or of a value with a damaged prefix.
+/// The usable part of a value whose prefix or chunk is damaged.
 pub struct Remains {
     /// The row's own merge number. `None` if it is not certain; then no row may replace this row.
     pub merge: Option<u64>,
@@ -324,8 +325,8 @@ fn take_prefix(value: &[u8]) -> Result<Prefix> {
                 stored => Sum::Wrong { stored, computed },
             }
         }
-        // One flipped bit turns version 3 into version 1, which has no checksum. Then no chunk follows here, so
-        // the value is refused below.
+        // One flipped bit turns version 3 into version 1, which has no checksum. Then the overhang follows here and not a chunk,
+        // so the value is refused below.
         _ if cursor.rest().is_empty() || cursor.rest().starts_with(CHUNK_MAGIC) => Sum::Absent,
         _ => return Err(Error::corrupt("replacement is followed by no chunk")),
     };

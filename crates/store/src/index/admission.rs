@@ -33,7 +33,7 @@ pub enum Refusal {
 }
 
 /// Checks the series of one batch. Admits a series if one journal record can define it and the earlier series of the batch
-/// ([`DEFINITIONS_BYTES_MAX`]). A new series must also be within the limits. When admitted, it counts towards them.
+/// ([`DEFINITIONS_BYTES_MAX`]). A new series must also be within [`Bounds`]. An admitted new series counts towards these limits.
 pub struct Admission<'a> {
     index: &'a Index,
     bounds: Bounds,
@@ -44,15 +44,17 @@ pub struct Admission<'a> {
     values: HashMap<&'a str, HashSet<&'a str>>,
     /// Memory of all admitted new series.
     bytes: usize,
-    /// Bytes of the canonical labels of the series checked so far, and of known series. The journal record of the batch defines
-    /// at most these, and fewer if earlier records of its file define some of the series.
+    /// Bytes of the canonical labels of the series checked so far, and of the series in the batch's `KnownSamples`. The
+    /// journal record of the batch defines at most these series. It defines no refused series, and no series that an earlier
+    /// record of its file defines.
     pub(super) written: usize,
 }
 
 const SHOWN_CHARS_MAX: usize = 32;
 
 impl<'a> Admission<'a> {
-    /// `written` are the bytes of other labels that the journal record of the batch may have to define.
+    /// `written`: bytes of the labels of the series in the batch's `KnownSamples`. The journal record of the batch may have to
+    /// define these series, too.
     pub fn new(index: &'a Index, bounds: Bounds, written: usize) -> Self {
         Self {
             index,

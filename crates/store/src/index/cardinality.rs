@@ -27,7 +27,7 @@ pub struct LabelCost {
     pub name: String,
     pub values: usize,
     pub series: usize,
-    /// Memory of the label, bytes: its values, the number of the pair in every series, and its postings.
+    /// Memory of the label, bytes: its values, its postings, and one pair number (`pairs.rs`) in each series with the label.
     pub bytes: usize,
     /// The values with the most series, largest first.
     pub top: Vec<(String, usize)>,

@@ -47,7 +47,7 @@ fn id_at(groups: &[Entry], number: GroupNumber) -> SeriesId {
 }
 
 impl Groups {
-    /// Adds a group. If the group is known, returns its number without a change.
+    /// Adds a group and returns its number. A known group is not changed.
     pub fn add(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         if let Some(known) = self.number(id) {
             return known;

@@ -59,12 +59,13 @@ pub fn labels_of_all(
     Some(all)
 }
 
-/// All labels except the name, if adjacent series differ only in their name, such as the fields of a line in line protocol.
+/// The labels that adjacent series share if the series differ only in `__name__`. The fields of a line in line protocol are such
+/// series.
 #[derive(Default)]
 struct Common<'i> {
     /// Numbers of the pairs before and after the name of the last series.
     pairs: (&'i [PairNumber], &'i [PairNumber]),
-    /// The labels of these pairs, if two series have them and they are long.
+    /// The labels of `pairs`, if two adjacent series have them and their texts have at least [`COMMON_BYTES_MIN`] bytes.
     base: Option<Arc<Labels>>,
     scratch: Vec<u8>,
 }

@@ -67,12 +67,13 @@ struct Series {
     persisted: Kinds,
 }
 
-/// Memory of a series in all tables of the index and its groups, without its labels, bytes. Includes the temporary copy
-/// while a table grows.
+/// Memory of a series in all tables of the index, without its labels, bytes. Includes the tables of groups, and the temporary
+/// copy of a table that grows.
 const SERIES_BYTES: usize = 128;
 /// Memory of one label of a series, bytes: the number of the pair, and two copies of the number of the series in postings.
 const NUMBER_BYTES: usize = 16;
-/// Memory of one value without its text, bytes: key, postings, their share of a node, the pair, and the allocator.
+/// Memory of one value of a label without its text, bytes. Includes the key and the postings in `Label::values`, a share of the
+/// tree node, the item in `pairs.rs`, and the overhead of the allocator.
 const VALUE_BYTES: usize = 144;
 /// Memory of one label in the map without its name, bytes.
 const LABEL_BYTES: usize = 184;
@@ -188,7 +189,8 @@ impl Index {
         number
     }
 
-    /// Like [`Index::add`], without making [`Labels`] of valid canonical bytes. A start needs no `Labels`.
+    /// Like [`Index::add`], for canonical bytes. Makes no [`Labels`] if the bytes are valid, because a start of the store adds
+    /// all series of the Series table in this way.
     ///
     /// # Errors
     /// The bytes are not canonical labels.
@@ -325,8 +327,8 @@ impl Index {
         }
     }
 
-    /// Adds a group of samples. Its row in the Series table exists or is about to be written. Its members then count as
-    /// persisted. If the group is known, returns its number without a change. The first group of a series is its home.
+    /// Adds a group of samples and returns its number. The row of the group in the Series table exists or is about to be written,
+    /// so the members now count as persisted. A known group is not changed. The first group of a series is its home.
     pub fn add_group(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         for member in members {
             self.series_mut(*member).persisted.add(Kind::Sample);

@@ -1,8 +1,8 @@
 //! Selects series by matchers, and lists their labels and values.
 //!
-//! Starts with the `=` matcher that has the fewest series. Checks series one by one as soon as that is cheaper than the
-//! postings of the next matcher. A pattern is tried once on each value of its label, not on each series. With a literal
-//! prefix, it is tried only on values with that prefix. A choice of literals is tried only on these literals.
+//! A selection starts with the `=` matcher that has the fewest series. It checks series one by one as soon as these checks
+//! are cheaper than the postings of the next matcher. A pattern is tried once on each value of its label, not on each series. A
+//! pattern with a literal prefix is tried only on values with that prefix. A choice of literals is tried only on these literals.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -18,8 +18,8 @@ use super::{Index, Label, SeriesNumber, as_number, labels_of_all};
 use crate::guarded::Guarded;
 use crate::kinds::of_kind;
 
-/// At most this many series are checked one by one. For a pattern, the limit is half the number of values on which it would be
-/// tried, if that is more. For more series, postings are used. This many checks take as long as one pass over a million bits.
+/// At most this many series are checked one by one. For more series, postings are used. 256 checks take as long as one pass over
+/// a million bits. For a pattern, the limit is half of the pattern's cost ([`Index::cost`]), if that is more than 256.
 const SINGLE_MAX: usize = 256;
 
 /// The remaining series while the matchers are applied.
@@ -34,7 +34,7 @@ impl Index {
         self.labels.get(label)?.values.get(value).map(|valued| &valued.postings)
     }
 
-    /// Estimated cost of a matcher: the series in its postings, or the values that its pattern must be tried on.
+    /// Estimated cost of a matcher: the number of series in its postings, or of values on which its pattern may be tried.
     fn cost(&self, matcher: &Matcher) -> usize {
         let Some(label) = self.labels.get(matcher.label()) else { return 0 };
         match (matcher.op(), matcher.candidates()) {
@@ -243,7 +243,7 @@ impl<'m> Selecting<'m> {
                 self.begin(index, cost, matcher);
             }
             match &mut self.work {
-                // A choice of values was applied immediately.
+                // `begin` has already applied the matcher, which is a choice of values.
                 Work::Nothing => {}
                 Work::Series { left, accepted } => {
                     for number in left {
@@ -293,7 +293,7 @@ impl<'m> Selecting<'m> {
         };
     }
 
-    /// Without series that have left the index in the meantime.
+    /// The numbers of the selected series, without series that have left the index during the selection.
     fn into_found(self, index: &Index) -> Vec<SeriesNumber> {
         let all = match self.found {
             Found::Set(set) => set.iter().collect(),
@@ -336,7 +336,7 @@ impl Index {
     }
 }
 
-/// Series of a kind that all matchers accept, in order of arrival. `None` if the caller has stopped waiting. The lock is
+/// Numbers of the series of a kind that all matchers accept, ascending. `None` if the caller has stopped waiting. The lock is
 /// released between turns.
 pub fn select(
     index: &Guarded<Index>,
@@ -490,7 +490,11 @@ mod tests {
             for most in [0, 1, 5] {
                 assert_eq!(select(&index, Kind::Sample, &matchers, &waits(most)), None);
                 // The caller may be asked once more at the end of a turn, and once more before the next turn.
-                assert!(asked.get() <= most + 2, "went on after {most}: {}", asked.get());
+                assert!(
+                    asked.get() <= most + 2,
+                    "the caller stopped waiting after {most} questions, but was asked {} times",
+                    asked.get()
+                );
             }
             let any = select_any(&index, Kind::Sample, &[matchers.clone(), matchers.clone()], &waits(5));
             assert!(any.is_none() && asked.get() <= 7);

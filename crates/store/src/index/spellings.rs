@@ -83,7 +83,7 @@ struct Table {
 }
 
 impl Default for Spellings {
-    /// A table with keys from the operating system.
+    /// An empty table with random keys from the operating system.
     fn default() -> Self {
         let keys = SpellingKeys::new([draw_id().to_le_bytes(), draw_id().to_le_bytes()]);
         Self(Arc::new(Shared {

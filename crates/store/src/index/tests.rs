@@ -233,7 +233,7 @@ fn labels_are_those_that_were_added_also_if_numbers_of_pairs_are_reused() {
                 assert_eq!(index.value_of(*number, name), labels.get(name));
             }
         }
-        // In each round other series stay, so that other pairs are free.
+        // In each round, different series stay, so that the numbers of different pairs become unused.
         numbers.iter().skip(round).step_by(2).for_each(|number| index.remove(Kind::Sample, *number));
     }
 }

@@ -1,4 +1,4 @@
-//! Encodes the samples of several series with the same times as a block of tag 4 (`docs/format/journal.md`).
+//! Encodes and decodes the samples of several series with the same times: a block of tag 4 (`docs/format/journal.md`).
 //!
 //! In a batch, many series have the same times, and values change little. The times are therefore written once, and most
 //! values take one byte. Columns are written and read in simple loops.
@@ -139,7 +139,8 @@ pub fn read(
     cursor: &mut Cursor<'_>,
     mut each: impl FnMut(u64, &[Sample], &Cursor<'_>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
-    // Each value takes at least one byte. So more times than remaining bytes are refused, before memory is allocated.
+    // Each value takes at least one byte. A number of times above the number of remaining bytes is therefore refused, before
+    // memory is allocated.
     let count = cursor.count(1, "number of times")?;
     let at = read_times(cursor, count)?;
     let (mut next, mut samples) = (0i64, Vec::with_capacity(at.len()));

@@ -37,7 +37,7 @@ pub struct Decoder<D: Define> {
     lost: bool,
 }
 
-/// Bytes of the file that were synced when the record was written. Does not check the fields after this number.
+/// Number of bytes of the file that were synced when the record was written. Does not check the fields after this number.
 pub fn synced(payload: &[u8]) -> Result<u64, Malformed> {
     let mut cursor = Cursor::new(payload);
     cursor.byte("flags")?;
@@ -346,9 +346,11 @@ fn lookup<T>(table: &Table<T>, number: u64) -> Option<&T> {
     table.get(usize::try_from(number).ok()?)?.as_ref()
 }
 
-/// What [`define`] permits because of damage of the file.
+/// Gaps and repetitions that [`define`] permits because the file is damaged.
 struct Missing<'a> {
+    /// [`Decoder::missing_max`].
     max: &'a mut usize,
+    /// Whether a definition may be repeated.
     again: bool,
 }
 

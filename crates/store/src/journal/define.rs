@@ -1,6 +1,6 @@
 //! What does a reader of a journal keep of a series that the journal defines? Its labels, or its number in the index.
 //!
-//! This folder and `index/` use each other: a start adds the series of a journal to the index ([`Numbered`]).
+//! This folder and `index/` use each other: a start of the store adds the series of a journal to the index ([`Numbered`]).
 
 use std::sync::Arc;
 
@@ -56,7 +56,8 @@ impl Define for Labelled {
     }
 }
 
-/// Adds the series to the index and keeps their numbers. A start needs no labels of series that have only samples.
+/// Adds the series to the index and keeps their numbers. For a start of the store, which needs no [`Labels`] of series that have
+/// only samples.
 #[derive(Debug)]
 pub struct Numbered {
     index: Arc<Guarded<Index>>,
@@ -69,7 +70,8 @@ impl Numbered {
         Self { index, added: Vec::new() }
     }
 
-    /// Removes the added series that have no records: the file defines them, but their records are damaged or repeated.
+    /// Removes the added series that have no records. The file defines such a series, but its records are damaged, or belong to
+    /// batches that the journals contain twice.
     pub fn remove_unused(self) {
         let mut index = self.index.write();
         self.added.into_iter().for_each(|number| index.forget_unused(number));
@@ -86,7 +88,7 @@ impl Define for Numbered {
         if index.len() > before {
             self.added.push(number);
         }
-        // The labels themselves are not kept. The index had memory for them when they were written.
+        // No `Labels` are kept, so they take no memory. The limit on the index was checked when the record was written.
         Ok((number, 0))
     }
 

@@ -1,8 +1,9 @@
 //! Encodes a checked batch as one journal record.
 //!
 //! The first record that uses a series, an operation or a text defines it for the rest of the file. As protection against damage,
-//! the definitions of a record are repeated once when a later record follows ([`Encoder::end_group`]). The encoder remembers the
-//! definitions in the file. When a write fails, the definitions of the lost records are removed ([`Encoder::rollback`]).
+//! the definitions of a record are repeated once, at the end of the first commit with a later record ([`Encoder::end_group`]).
+//! The encoder remembers the definitions in the file. When a write fails, it forgets the definitions of the lost records
+//! ([`Encoder::rollback`]).
 //!
 //! Path of one record. Before: `commit.rs` passes a checked batch. After: `writer.rs` makes it durable.
 
@@ -104,7 +105,7 @@ pub struct Encoder {
     columns: Columns,
     blocks: Vec<u8>,
     payload: Vec<u8>,
-    /// Definitions on disk. Later definitions are in records that are not on disk yet.
+    /// Numbers of definitions on disk. Later definitions are in records that are not on disk yet.
     durable: Mark,
     /// Definitions of earlier records that are not repeated yet. A later record may use them.
     once: Vec<Defined>,

@@ -26,8 +26,8 @@ pub const MARK_BYTES: usize = 16;
 /// Largest payload, bytes. Bounds the memory that one record takes in a recovery. Far above usual batches (a frame of the wire
 /// protocol has at most 4 MiB).
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
-/// Limit on the labels that one record defines, bytes. Labels that are shared with the previous series, which the record omits,
-/// count in full. Bounds the time to read them.
+/// Limit on the labels that one record defines, bytes. The record omits the labels that a series shares with the previous series;
+/// these labels count in full. Bounds the time to read the definitions.
 pub const DEFINITIONS_BYTES_MAX: usize = 1 << 30;
 /// Limit on the memory of the labels that one record defines, bytes. If series differ only in their name, their other labels are
 /// in memory once and count once. The limit prevents a small record from taking a lot of memory.

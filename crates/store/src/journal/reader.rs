@@ -43,7 +43,7 @@ pub struct Contents {
     pub proven: u64,
     /// Bytes after the valid part: an unfinished write of the process that died, unless the end is `doubtful`.
     pub torn: u64,
-    /// Whether the torn bytes may be a whole damaged record. The file does not show whether it was acknowledged.
+    /// Whether the torn bytes may be a whole damaged record. The file does not show whether such a record was acknowledged.
     pub doubtful: bool,
 }
 
@@ -63,14 +63,14 @@ impl Contents {
         }
     }
 
-    /// Whether the damaged place at this offset is one of the two headers. The other header has the same
+    /// Whether the damaged place at this offset is one of the two headers. The other header is intact and has the same
     /// content.
     pub const fn is_one_header(&self, offset: u64) -> bool {
         offset == 0 && self.header.is_some()
     }
 }
 
-/// Acknowledged ranges of a file that cannot be read. Their content is unknown.
+/// Acknowledged but unreadable ranges of a file. Their content is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     pub places: u64,
@@ -137,7 +137,7 @@ pub fn read(disk: &dyn Disk, path: &Path, each: impl FnMut(Arrival)) -> Result<C
     read_bytes(&bytes, path, each)
 }
 
-/// Like [`read`], for a start: adds the series to the index, and passes on their samples with the numbers of the series.
+/// Like [`read`], for a start of the store. Adds the series to the index, and passes on samples with the numbers of their series.
 pub fn read_numbered(
     disk: &dyn Disk,
     path: &Path,
@@ -245,8 +245,8 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
             steps.push(Step::Harmless(at, "a mark with damaged bytes"));
             at += MARK_BYTES;
         } else if search.is_cut_short(at) && version > VERSION_SINGLE {
-            // If the write was torn here, none of its content counts. If only the length of the record is
-            // damaged, the rest of the same write is intact.
+            // A later mark that states its own position shows that the write was complete. Then perhaps only the length of this
+            // record is damaged. Without such a mark, the write was torn here, and none of its content counts.
             let Some(next) = search.next_placed_mark(at) else { break };
             if let Some(payload) = search.with_another_length(at) {
                 steps.push(Step::Harmless(
@@ -270,7 +270,7 @@ fn walk(search: &mut Search<'_>, bytes: &[u8], from: usize, version: u16) -> (Ve
     (steps, at)
 }
 
-/// Whether these bytes are a mark with some damaged bytes. A mark contains only its own position, so no record is lost.
+/// Whether these bytes are a mark with at most four damaged bytes. A mark contains only its own position, so no record is lost.
 fn is_nearly_mark(rest: &[u8], at: usize) -> bool {
     let Some(found) = rest.first_chunk::<MARK_BYTES>() else { return false };
     let same = mark(at as u64).iter().zip(found).filter(|(expect, found)| expect == found).count();

@@ -1,6 +1,6 @@
-//! Upper bounds of the bytes that records take in one record of the journal (`encode.rs`).
+//! Upper bounds of the bytes that the records of a batch take in one journal record (`encode.rs`).
 //!
-//! A batch is divided by these bounds before it is encoded. Most records take far fewer bytes.
+//! `parts.rs` divides a batch by these bounds before it is encoded. Most records take far fewer bytes.
 
 use tacho_model::{AttributeValue, Entry, ExecutionSeries, Labels, Sample, Segment};
 
@@ -10,11 +10,13 @@ use super::format::RECORD_BYTES_MAX;
 /// of the record.
 pub const BATCH_COST_MAX: usize = RECORD_BYTES_MAX - 1_024;
 
-/// A varint of 32 bits, and one of 64 bits.
+/// A varint of 32 bits.
 const SHORT: usize = 5;
+/// A varint of 64 bits.
 const LONG: usize = 10;
-/// A sample of a series whose values have one type: its time and its value. If the types differ, each sample may begin a block.
+/// A sample of a series whose values have one type: its time and its value.
 const SAMPLE: usize = LONG + 8;
+/// A sample of a series whose values have several types. Each sample may begin a block.
 pub const SAMPLE_MAX: usize = 2 + 4 * LONG;
 /// The definition of a series without its labels, and the heads of its block and its column.
 pub const SERIES: usize = 64;
@@ -24,7 +26,7 @@ pub fn of_series(labels: &Labels) -> usize {
     SERIES + labels.canonical_bytes()
 }
 
-/// One sample of these samples of a series.
+/// Each of these samples of one series.
 pub fn of_sample(samples: &[Sample]) -> usize {
     let is_one_type =
         samples.windows(2).all(|pair| matches!(pair, [a, b] if a.value.value_type() == b.value.value_type()));
@@ -79,8 +81,8 @@ mod tests {
         Arc::new(Labels::new([("__name__", &*number), ("a", &*number.repeat(100))]).unwrap())
     }
 
-    /// Checks that the record takes more than a third of the bound of the batch. It may take at most the bound plus the
-    /// rest that [`BATCH_COST_MAX`] leaves.
+    /// Checks that the journal record takes more than a third of the bound of the batch, and at most the bound plus the bytes
+    /// that [`BATCH_COST_MAX`] reserves for flags, origin and heads.
     fn check(batch: Batch) {
         let arrival = Arrival::new(Arc::new(batch), None);
         let (mut out, bound) = (Vec::new(), Cost::exact(&arrival).record);

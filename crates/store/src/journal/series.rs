@@ -1,8 +1,8 @@
 //! Numbers and definitions of the series in one journal file, kept by its encoder.
 //!
-//! This folder and `index/` use each other. This file uses the hash table of the index to find the number of a series, and
-//! `encode.rs` the labels of known series.
-//! `index/admission.rs` refuses labels beyond the limit of one journal record.
+//! This folder and `index/` use each other. This file finds the number of a series with the hash table of the index
+//! (`index/numbers.rs`). `encode.rs` takes the labels of known series from the index. `index/admission.rs` refuses labels beyond
+//! the limit of one journal record.
 
 use std::sync::Arc;
 
@@ -19,11 +19,13 @@ pub struct SeriesTable {
     numbers: Numbers,
     /// Number found by the previous lookup. The next number is usually one higher.
     before: usize,
-    /// The series that the current record defines: number of the first, encoded definitions, labels of the last.
+    /// Number of the first series that the current record defines.
     first: usize,
+    /// The encoded definitions of the current record.
     new: Vec<u8>,
+    /// Canonical labels of the last series that the current record defines.
     last: Vec<u8>,
-    /// Bytes of the labels of these series.
+    /// Bytes of the canonical labels of all series that the current record defines.
     labels_bytes: usize,
 }
 

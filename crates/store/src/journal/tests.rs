@@ -169,8 +169,8 @@ fn records_of_one_torn_write_are_dropped_together() {
     }
     records[20] ^= 1;
     writer.commit(&RealDisk, &records).unwrap();
-    // With the mark of the commit, both were synced. The first is damaged, and the second needs its definitions. Without the
-    // mark, the write was not finished.
+    // The mark of the commit proves that both records were synced. The first is damaged, and the second needs its definitions.
+    // Without the mark, the write counts as unfinished.
     let (arrivals, contents) = read_all(writer.path());
     assert_eq!((arrivals.len(), contents.damaged.len(), contents.torn), (0, 2, 0), "{contents:?}");
     RealDisk.cut(writer.path(), writer.length()).unwrap();

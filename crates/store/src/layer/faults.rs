@@ -20,7 +20,7 @@ use crate::driver::{
 use crate::{Error, ErrorKind, Result};
 use tacho_model::Random;
 
-/// Frequency of each fault: one in this many calls on average; 0 means never.
+/// A number other than `seed` is the frequency of a fault: one in this many calls on average; 0 means never.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub seed: u64,
@@ -45,7 +45,7 @@ enum Fault {
     None,
     ErrorBefore,
     ErrorAfter,
-    /// A `put` or a delete performs only its first items: this number modulo the number of items.
+    /// With `Torn(n)`, a `put` or a delete of `items` items performs only the first `n % items` of them. A scan returns one row.
     Torn(u64),
     Duplicate,
 }
@@ -69,13 +69,15 @@ type Place = (Table, Vec<u8>, Vec<u8>);
 #[derive(Clone, Default)]
 struct DamagedRows(Arc<BTreeMap<Place, Wound>>);
 
+/// The damage of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wound {
-    /// No byte of its value can be read.
+    /// No byte of the value can be read.
     Lost,
-    /// One bit of its value is flipped. The number is the bit's position, modulo the length of the value.
+    /// One bit of the value is flipped. The number, modulo the number of bits of the value, is the position of the bit.
     Flipped(usize),
-    /// Like `Flipped`, but not detected, as in a back end that reads parts of a value without a checksum.
+    /// Like `Flipped`, but the driver does not report the damage. A back end that reads parts of a value without a checksum
+    /// behaves in this way.
     Unnoticed(usize),
 }
 

@@ -136,6 +136,14 @@ impl<D: Driver> Driver for Metrics<D> {
         result
     }
 
+    async fn put_to_free(&self, rows: Vec<Row>) -> Result<()> {
+        rows.iter().for_each(|row| self.put.row(row));
+        let begin = Instant::now();
+        let result = self.inner.put_to_free(rows).await;
+        self.put.observe(begin.elapsed(), &result);
+        result
+    }
+
     async fn scan(&self, scan: Scan) -> Result<RowStream> {
         let begin = Instant::now();
         let result = self.inner.scan(scan).await;

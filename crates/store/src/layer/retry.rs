@@ -124,6 +124,16 @@ impl<D: Driver> Driver for Retry<D> {
         }
     }
 
+    async fn put_to_free(&self, rows: Vec<Row>) -> Result<()> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.inner.put_to_free(rows.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(error) => attempts.after(error).await?,
+            }
+        }
+    }
+
     async fn scan(&self, scan: Scan) -> Result<RowStream> {
         let resume = Resume { driver: self.inner.clone(), scan, stream: None, attempts: self.attempts() };
         // The first row is read here, so that an error at the start is an error of the call.

@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(full, 1);
         assert!(
             (2 * times..4 * times).contains(&bytes),
-            "{bytes}: the full block, and an empty one as large"
+            "{bytes} bytes, expected a full block and an empty block of the same capacity"
         );
         let (full, grown) = push();
         assert_eq!(full, 1);

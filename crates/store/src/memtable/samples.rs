@@ -28,7 +28,8 @@ struct Held {
 }
 
 /// An idle series has one sample since the last seal. It has no heap memory of its own, because there may be millions of
-/// idle series. Millions of series with some samples each have few bytes per sample and share their times.
+/// idle series. There may also be millions of series with several samples each. They share their times, and their values take few
+/// bytes ([`Form::Shared`]).
 #[derive(Debug)]
 enum Form {
     One {
@@ -50,8 +51,8 @@ enum Form {
 
 type Few = (Timestamp, u64);
 
-/// Limit on the samples of a series with shared times. It differs between series, so that series that are scraped together are
-/// not all packed by the same scrape.
+/// Limit on the samples of a series with shared times. The limit differs between series. Otherwise the same scrape would pack all
+/// series that are scraped together.
 const fn shared_max(number: u32) -> usize {
     SHARED_MAX - (number % SHARED_LIMITS) as usize
 }
@@ -121,7 +122,7 @@ impl Held {
         }
     }
 
-    /// Appends a sample of the series' type, if the form can hold it.
+    /// Appends a sample of the series' type, and returns `true`. Returns `false` if the form cannot hold the sample.
     fn append(&mut self, at: Timestamp, word: u64, times: &mut SharedTimes) -> bool {
         let (value_type, shared_max) = (self.value_type, shared_max(self.number));
         match &mut self.form {
@@ -179,7 +180,7 @@ impl Held {
     }
 }
 
-/// The samples, and unused ones up to this length.
+/// The samples, followed by [`UNUSED`] up to the length `len`.
 fn few(samples: &[Few], len: usize) -> Box<[Few]> {
     let mut all = Vec::with_capacity(len);
     all.extend_from_slice(samples);
@@ -357,7 +358,7 @@ const BLOCK: usize = 1_024;
 /// The open samples of all series of a generation, by their number in the index.
 #[derive(Debug, Default)]
 pub struct OpenSeries {
-    /// For each series number, 1 + position in `blocks`; 0 if the series has no samples.
+    /// For each series number, 1 + position of the series, counted over all `blocks`; 0 if the series has no samples.
     places: Vec<u32>,
     blocks: Vec<Vec<Held>>,
     times: SharedTimes,
@@ -485,7 +486,7 @@ mod tests {
     #[test]
     fn samples_are_equal_in_all_forms() {
         let value = |n: i64| if n == 23 { Value::U64(7) } else { Value::I64(n) };
-        // The times of a pair are equal or descend, and times repeat in later pairs.
+        // The times of the samples 2k and 2k + 1 are equal or descend. Later samples repeat times of earlier ones.
         let at = |n: i64| (n ^ 1) / 3 * 3;
         let all: Vec<Sample> = (0..300).map(|n| Sample { at: at(n), value: value(n) }).collect();
         let mut of_one_type = all.clone();
@@ -540,7 +541,7 @@ mod tests {
                 open.push(number, &[Sample { at: scrape, value: Value::I64(scrape) }]);
             }
             let now = packed(&open);
-            assert!(now - before <= 2, "{} series at scrape {scrape}", now - before);
+            assert!(now - before <= 2, "scrape {scrape} packed {} series", now - before);
             before = now;
         }
         assert_eq!(before, SERIES as usize, "series above the limit of shared samples must be packed");

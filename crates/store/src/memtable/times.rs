@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(times.list(*node), *at);
             assert_eq!((times.count(*node), times.last(*node)), (at.len(), *at.last().unwrap()));
         }
-        // The root, and ten different beginnings.
+        // The root, and ten different prefixes of the lists.
         assert_eq!(times.steps.len(), 11);
         assert_eq!(times.list(ROOT), []);
     }
@@ -148,6 +148,9 @@ mod tests {
         assert!((NODES_FREE..=2 * NODES_FREE).contains(&taken), "{taken}");
         assert!(times.follow(ROOT, 5).is_some(), "a known list was not found");
         (0..2 * NODES_FREE).for_each(|_| _ = times.follow(ROOT, 5));
-        assert!(times.follow(ROOT, 1_000_000).is_some(), "shared times must permit new ones");
+        assert!(
+            times.follow(ROOT, 1_000_000).is_some(),
+            "after many uses of shared times, new times must get nodes"
+        );
     }
 }

@@ -3,8 +3,8 @@
 //! ```text
 //!   u16 used | u8 scale | zigzag varint of each difference between neighbours | i64 last number | unused
 //! ```
-//! A number is the value times 10^`scale`, if this is exact for all values, or else the value's bits. Differences wrap. The
-//! first number is the last number minus all differences.
+//! For f64, a number is the value times 10^`scale` if this is exact for all values, or else the bits of the value. For i64 and
+//! u64, it is the bits of the value. Differences wrap. The first number is the last number minus all differences.
 //! The bytes exist only in memory, so they have no version and no format document.
 
 use tacho_model::ValueType;
@@ -16,7 +16,7 @@ const LAST_BYTES: usize = 8;
 const STEP_BYTES: usize = 16;
 
 const FACTORS: [f64; 4] = [1.0, 10.0, 100.0, 1_000.0];
-/// The scale of a series whose numbers are the bits of the values.
+/// The scale of a series of f64 whose numbers are the bits of the values.
 const BITS: u8 = 4;
 /// Floats below this magnitude represent each integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -115,8 +115,8 @@ impl Words {
         words.push(0);
         let (mut number, scale) = (self.last(), self.scale());
         for place in words.iter_mut().rev() {
-            // `number` is the number of the next place. This place holds the difference between the next number and
-            // its own number.
+            // `number` is the number of the next place. `place` holds the difference between that number and the number of
+            // this place.
             number = number.wrapping_sub(unzigzag(*place));
             *place = word_of(number, value_type, scale);
         }

@@ -6,9 +6,9 @@
 //!   chunks.rs   lists all stored chunks of one series, without their records
 //!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
 //! ```
-//! A generation is read from memory while it is there, and from the driver afterwards. A read uses memory first. In the
-//! driver, it then ignores chunks of the generations read from memory, so that a flush during the read does not duplicate
-//! records.
+//! Until the flush of a generation ends, its records are read from memory. Afterwards they are read from the driver. A read
+//! first reads the generations in memory. In the driver, the read ignores chunks of these generations, so that a flush
+//! during the read does not duplicate records.
 
 mod chunks;
 mod rows;
@@ -58,7 +58,7 @@ impl Reader {
 
 /// What a read found in the generations in memory, at one moment.
 pub struct InMemory<T> {
-    /// The first generation in memory, or the next one if there is none.
+    /// The oldest generation in memory. If memory has none, the number of the generation that starts next.
     pub oldest: u64,
     /// The results for the generations that have any, in order of generations.
     pub parts: Vec<T>,
@@ -80,7 +80,7 @@ pub fn read_memory<T>(reader: &Reader, read: impl Fn(&Generation) -> Option<T>) 
 pub fn take_room(room: &AtomicUsize, amount: usize, unit: &str) -> Result<()> {
     let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount));
     taken.map(drop).map_err(|left| {
-        let message = format!("{amount} {unit} do not fit into the {left} that are left");
+        let message = format!("{amount} {unit} do not fit: the limit permits only {left} more");
         Error::new(ErrorKind::Limit, message)
     })
 }

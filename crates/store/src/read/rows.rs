@@ -22,8 +22,10 @@ use crate::{Error, ErrorKind, Result};
 pub struct Found {
     pub key: ChunkKey,
     pub overhang: Overhang,
-    /// The whole chunk or the requested parts. For a damaged row, the rest that may be a chunk, which has its own checksums.
+    /// The whole chunk or the requested parts. Of a damaged row, the bytes after the prefix: they may be an intact chunk,
+    /// because a chunk has its own checksums.
     pub chunk: Bytes,
+    /// Size of the whole chunk, bytes.
     pub whole: usize,
     pub damaged: Option<Box<str>>,
     /// Size of the key and of the part of the value that was read, bytes.
@@ -131,9 +133,9 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Re
     Ok(alive.map(|(_, found)| found).collect())
 }
 
-/// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past the end
-/// of the row. Every merge that replaces the row has a row that starts at this end or before. Rows of the rarer span classes
-/// come last.
+/// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past the last
+/// time of the row. Every merge that replaces the row has a row that starts at this time or before. Rows of the rarer span
+/// classes come last.
 pub async fn each_live(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
@@ -197,14 +199,14 @@ pub async fn each_needed(
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     Nothing,
-    /// If there is no usable summary, its calls.
+    /// The reader uses the summary of the chunk. If the chunk has no usable summary, the reader uses the calls.
     Summary,
     Calls,
 }
 
-/// Like [`each_live`], for chunks with summaries. Reads the header of each chunk first, and decides by it on the `usage` of the
-/// chunk. Then reads the summaries. At last reads the whole rows for which `accepts` refuses the summary. `accepts` gets a text
-/// about each damaged summary.
+/// Like [`each_live`], for chunks with summaries. First reads the header of each chunk, and passes it to `usage`. Then reads the
+/// summaries of the chunks with [`Use::Summary`], and passes them to `accepts`. For a damaged summary, `accepts` gets a text.
+/// Last reads whole rows: those with [`Use::Calls`], and those without a summary that `accepts` takes.
 pub async fn each_unsummarized(
     reader: &Reader,
     place: (Kind, SeriesId),
@@ -251,7 +253,8 @@ fn summary_words((kind, partition): (Kind, SeriesId), key: &ChunkKey, error: &ta
     format!("{error} (kind {}, partition {partition}, start {start}, generation {generation})", kind.name())
 }
 
-/// The rows of a partition that no other row replaces, with the answer of `decide` to the selected parts of each.
+/// Reads the selected parts of the rows of a partition, and passes each row to `decide`. Returns the results for the rows that
+/// no other row replaces.
 async fn fronts<T>(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),

@@ -41,7 +41,8 @@ const SHORT_ROWS_MAX: usize = 4;
 const VALUES_INLINE_MAX: usize = 1 << 16;
 /// Least number of values per thread when several threads decode.
 const VALUES_A_THREAD: usize = 1 << 16;
-/// Parts of the columns per thread, and the least number of columns of a part.
+/// Number of parts per thread into which the columns are divided when several threads decode, and the least number of
+/// columns of a part.
 const PARTS_A_THREAD: usize = 4;
 const PART_COLUMNS_MIN: usize = 4;
 
@@ -91,8 +92,8 @@ pub async fn samples(
     };
     for (number, units) in units(reader, series).chunks_mut(in_memory(at_once)).enumerate() {
         if number > 0 {
-            // Reads from memory and the page cache never wait. Without this, a query over many series would occupy its
-            // thread, and other requests would wait. Its future is dropped here if its client disconnects.
+            // Reads from memory and the page cache never wait. Without this yield, a query over many series would occupy
+            // its thread, and other requests would wait. If the client disconnects, the query's future is dropped here.
             tokio::task::yield_now().await;
         }
         for (place, pieces, exactness) in read(reader, units, question, limits, &mut answer).await? {
@@ -392,7 +393,7 @@ async fn decode(
         let alone = SharedJobs { jobs, next: AtomicUsize::new(0) };
         return Ok(alone.run(range, &|| true).into_iter().map(|(_, done)| done).collect());
     }
-    // A closure, because several files are read to determine the number of cores.
+    // A closure, so that the cores are counted only when needed: `available_parallelism` reads several files.
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let count = match samples / VALUES_A_THREAD {
         0 | 1 => 1,
@@ -422,7 +423,7 @@ async fn decode(
     Ok(all.into_iter().map(|(_, done)| done).collect())
 }
 
-/// Jobs that threads share. Each thread takes one after the other; a single one takes all in their order.
+/// Jobs that threads share. Each thread repeatedly takes the next job. A single thread therefore runs all jobs in order.
 struct SharedJobs {
     jobs: Vec<(usize, Job)>,
     next: AtomicUsize,

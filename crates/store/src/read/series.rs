@@ -58,9 +58,9 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
 #[derive(Clone, Copy)]
 pub enum Needed<'a> {
     All,
-    /// All, except those of stored chunks with a summary that the function takes. The function gets the
-    /// summary of each chunk that is wholly in the range and has no masked records. For a damaged summary, it
-    /// gets a text.
+    /// All, except those of stored chunks with a summary that the function accepts (returns `true`). The function gets
+    /// the summary of each chunk that is wholly in the range and has no masked records. For a damaged summary, the
+    /// function gets a text.
     Unsummarized(&'a (dyn Fn(Result<&CallSummary, String>) -> bool + Sync)),
     /// Those with a segment of an accepted trace.
     Traces {
@@ -117,7 +117,7 @@ impl Needed<'_> {
 }
 
 /// Reads executions. `room` is the limit on the bytes of blocks; several reads may share it. A block that `keep`
-/// refuses is freed before the next block is decoded, so it does not count.
+/// refuses is freed before the next block is decoded, so it does not count towards `room`.
 pub async fn executions(
     reader: &Reader,
     id: SeriesId,
@@ -139,7 +139,7 @@ pub async fn executions(
     };
     let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
     let decode = |chunk: Chunk<'_>, is_intact| {
-        // Single columns of a damaged chunk are not trusted.
+        // The single columns that `takes_chunk` reads are not trusted in a damaged row, so its whole chunk is decoded.
         if is_intact && !needed.takes_chunk(&chunk)? {
             return Ok(None);
         }

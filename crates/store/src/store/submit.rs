@@ -18,8 +18,9 @@ use crate::commit::{Append, Command, closed};
 use crate::in_flight::Ticket;
 use crate::parts::{Cost, Parts};
 
-/// How long the later parts of a batch wait for memory, together. A sender that repeats the whole batch would need the same
-/// memory again. Less than the usual time limit of a request, because a request that ends without an answer states no reason.
+/// How long the later parts of a batch wait for memory, together. They are not refused at once, because a sender that repeats
+/// the whole batch would need the same memory again. The wait is less than the usual time limit of a request, because a
+/// request that ends without an answer states no reason.
 const PATIENCE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_millis(20);
 

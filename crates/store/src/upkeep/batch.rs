@@ -32,6 +32,8 @@ pub struct JobResults {
     pub report: MergeReport,
     /// The first failure. Its job was not completed.
     pub failure: Option<Error>,
+    /// Partitions of the failed jobs.
+    pub failed: HashSet<Partition>,
     /// Partitions with rows that could not be read or changed, each with the time range of all such rows.
     pub walled: HashMap<Partition, TimeRange>,
 }
@@ -138,6 +140,7 @@ fn hold(upkeep: &Upkeep, job: &Job) {
 /// Records the failure of a job. The job is not repeated now, and its chunks count as fresh again.
 fn fail(upkeep: &Upkeep, job: &Job, error: Error, results: &mut JobResults) {
     give_back(&upkeep.store.inbox, job);
+    results.failed.insert(job.partition);
     results.failure.get_or_insert(error);
 }
 

@@ -234,8 +234,8 @@ fn grows(part: &[Facts], aim: &Aim) -> bool {
     part.iter().map(|row| row.records).sum::<usize>() >= largest.saturating_mul(aim.fan_in.max(4) / 2)
 }
 
-/// The first run of at least `count` adjacent rows of one level or above. The merged row must be much larger than the
-/// largest row of the run ([`grows`]). Higher levels, which have smaller rows, are tried first.
+/// For each level, from the highest (the smallest rows) down: finds the first run of at least `count` adjacent rows of this
+/// level or above. The merged row must be much larger than the largest row of the run ([`grows`]).
 fn run_of_level(
     rows: &[Facts],
     run: Range<usize>,
@@ -489,7 +489,11 @@ mod tests {
         rows[1].values = 2_000;
         assert_eq!(seen(&rows).1, Some((0..1, 9)));
         rows[0].members = 2;
-        assert_eq!(seen(&rows).0, None, "no window: later rows may have the same members");
+        assert_eq!(
+            seen(&rows).0,
+            None,
+            "the next window started, although later rows may have the same members"
+        );
         assert_eq!(super::resumes(&rows, i64::MIN, Next::at(40), false), Some(40));
         assert_eq!(super::resumes(&[], 50, Next::at(40), true), None);
     }

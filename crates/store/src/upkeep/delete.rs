@@ -55,7 +55,7 @@ pub async fn delete(
     };
     let tombstone = Tombstone { id, matchers: matchers.to_vec(), range, through };
     if !Mutation::TombstoneNotStored.is_on() {
-        upkeep.store.driver.put(vec![tombstone.row()]).await?;
+        upkeep.store.driver.put_to_free(vec![tombstone.row()]).await?;
     }
     upkeep.store.tombstones.write().add(tombstone);
     upkeep.store.changes.report(Change::Samples, range);

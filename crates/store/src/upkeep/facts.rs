@@ -1,5 +1,5 @@
-//! Inputs to the choice of merges: facts about a row, available without decoding its records, and the first row that
-//! is not yet known.
+//! Inputs to the choice of merges: facts about each row of a window, available without decoding its records, and the
+//! first row after the window.
 
 use tacho_model::{TimeRange, Timestamp};
 
@@ -56,10 +56,11 @@ pub enum State {
     Expired,
 }
 
+/// The first row after the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Next {
     pub start: Timestamp,
-    /// Earliest start of the reach of this row and all later ones.
+    /// Earliest start of the reach of this row and all later rows.
     pub reach: Timestamp,
 }
 

@@ -17,8 +17,8 @@ use crate::keys::{chunk_scan, spans};
 /// Removes the series of a partition that was found to be empty. Does nothing if memory or the driver holds records of it, or if
 /// a flush has ended in the meantime.
 pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
-    // The flusher checks these rows under the metadata lock. If the series returns, the flusher puts its row after this
-    // delete.
+    // The flusher checks the rows of the Series table under the metadata lock. If the series returns, the flusher puts its
+    // row after this delete.
     let _locked = upkeep.store.metadata.lock.lock().await;
     let before = upkeep.store.progress.borrow().flushed;
     if holds_rows(&*upkeep.store.driver, partition, TimeRange::ALL).await {

@@ -12,7 +12,8 @@ use super::facts::{Facts, Next};
 /// Boundaries between rows. Each list has one item more than there are rows.
 pub struct Joints {
     /// `clean[i]`: no row before row `i` has the same start as row `i` or a later row. If the order matters, no reach of a row
-    /// before row `i` overlaps the reach of a conflicting row from `i` on. Boundaries that `floor` makes uncertain are unclean.
+    /// before row `i` overlaps the reach of a conflicting row from `i` on. The reaches of row `i` and all later rows start at
+    /// `floor` or later, because unknown earlier rows may reach up to `floor`.
     clean: Vec<bool>,
     /// Like `clean`, but only overlaps of conflicting rows that are not siblings of a merge make an item false.
     settled: Vec<bool>,

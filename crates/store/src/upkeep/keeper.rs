@@ -4,7 +4,7 @@
 //! backlog, the task rests according to its pace, and accepts orders. For an order, it checks several partitions concurrently
 //! and does not rest.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, report};
 use super::report::MergeReport;
-use super::sweep;
+use super::sweep::{self, Tried};
 use super::verify::verify;
 use super::window::Partition;
 use crate::layer::retry::Backoff;
@@ -28,6 +28,9 @@ use crate::options::Options;
 use crate::{Error, Result};
 
 const EAGER_JOBS: usize = 4;
+
+/// Time to the next sweep after a failure, for example on a full disk that may have space again.
+const SWEEP_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Runs until the store is dropped.
 pub async fn run(upkeep: Arc<Upkeep>) {
@@ -53,7 +56,7 @@ struct Keeper {
     swept: bool,
     thinned: HashMap<Partition, Timestamp>,
     /// Deletions that were tried since the last sweep and are not completed.
-    tried: HashSet<u64>,
+    tried: Tried,
     /// The waits after failed batches. `None` after a batch without a failure.
     failing: Option<Backoff>,
 }
@@ -63,7 +66,7 @@ impl Keeper {
         let now = Instant::now();
         let (next_sweep, next_verify) =
             (now + upkeep.store.options.sweep_first, now + upkeep.store.options.verify_first);
-        let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), HashSet::new());
+        let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), Tried::default());
         Self { upkeep, backlog, next_sweep, next_verify, swept: false, thinned, tried, failing: None }
     }
 
@@ -146,7 +149,9 @@ impl Keeper {
         if is_due {
             self.tried.clear();
         }
-        sweep::finish_deletions(upkeep, Some(pace(options)), &mut self.tried).await;
+        if !sweep::finish_deletions(upkeep, Some(pace(options)), &mut self.tried).await {
+            self.next_sweep = self.next_sweep.min(Instant::now() + SWEEP_AFTER_FAILURE);
+        }
         // Merges write before they free space. On a full disk, only deletions, expiry and downsampling continue.
         let room = upkeep.store.space.check().is_ok();
         let enough = u32::try_from(options.merge_rows).unwrap_or(u32::MAX).max(1);
@@ -200,6 +205,9 @@ impl Keeper {
             // The chunks of a failed job are fresh again, so a later batch reads them. The waits double, because a full disk or
             // a broken back end may stay so for hours.
             Some(_) => {
+                // The next sweep repeats the failed jobs for rules.
+                self.thinned.retain(|partition, _| !results.failed.contains(partition));
+                self.next_sweep = self.next_sweep.min(Instant::now() + SWEEP_AFTER_FAILURE);
                 rest = rest.max(self.failing.get_or_insert_with(|| backoff(&self.upkeep)).next_wait());
             }
             None => self.failing = None,

@@ -68,7 +68,7 @@ impl Orders {
             Some(waiting) => {
                 waiting.replies.retain(|reply| !reply.is_closed());
                 if waiting.replies.len() >= WAITING_MAX {
-                    let message = format!("{WAITING_MAX} others wait for the same merge or sweep");
+                    let message = format!("{WAITING_MAX} other callers wait for the same merge or sweep");
                     return Err(Error::new(ErrorKind::Full { retry_after: RETRY_AFTER }, message));
                 }
                 waiting.replies.push(reply);

@@ -114,6 +114,13 @@ fn count(upkeep: &Upkeep, replacement: &RowReplacement) {
     counts.chunks_expired.add(replacement.expired);
 }
 
+/// Whether a replacement removes deleted, expired or downsampled records, and its rows take less space than the rows that they
+/// replace.
+fn drops_records(replacement: &RowReplacement) -> bool {
+    let RowReplacement { before, after, samples_replaced, .. } = replacement;
+    after.bytes < before.bytes && after.records + samples_replaced < before.records
+}
+
 fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [Stored; 3] {
     for replacement in replacements {
         let stored = of_kind_mut(&mut stored, replacement.kind);
@@ -131,6 +138,7 @@ fn stored_after(mut stored: [Stored; 3], replacements: &[RowReplacement]) -> [St
 async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
     let mut backoff = backoff(upkeep);
     let moved = || replacements.iter().flat_map(|replacement| &replacement.moved);
+    let is_freeing = replacements.iter().all(drops_records);
     loop {
         let error = {
             let _locked = upkeep.store.metadata.lock.lock().await;
@@ -139,7 +147,9 @@ async fn put(upkeep: &Upkeep, replacements: &[RowReplacement]) -> Result<()> {
                 replacements.iter().flat_map(|replacement| replacement.new.iter().cloned()).collect();
             rows.extend([stored_row(&stored), sequence_row(upkeep.store.sequence.last())]);
             rows.extend(upkeep.lives.rows(moved()));
-            match upkeep.store.driver.put(rows).await {
+            let driver = &upkeep.store.driver;
+            let put = if is_freeing { driver.put_to_free(rows).await } else { driver.put(rows).await };
+            match put {
                 Ok(()) => {
                     *upkeep.store.metadata.stored.write() = stored;
                     upkeep.lives.add(moved());

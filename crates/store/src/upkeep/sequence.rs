@@ -38,8 +38,8 @@ impl Sequence {
         self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last))).map_or(0, next)
     }
 
-    /// A number above all assigned numbers and above `seen`. `seen` is higher only after merges by an older version of
-    /// this program.
+    /// A number above all assigned numbers and above `seen`. `seen` exceeds the assigned numbers only after merges by an
+    /// older version of this program.
     pub fn merge(&self, seen: u64) -> u64 {
         self.next(seen)
     }

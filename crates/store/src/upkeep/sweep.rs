@@ -16,6 +16,7 @@ use super::pace::Pace;
 use super::replace::{delete_with_retries, wait_for_readers};
 use super::tombstones::Tombstone;
 use super::window::{Partition, Stretch};
+use crate::ErrorKind;
 use crate::guarded::Guarded;
 use crate::index::{self, Index};
 use crate::mutation::Mutation;
@@ -93,15 +94,39 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Applies the deletions that cover only flushed generations and are not in `tried`. Removes those without remaining
-/// records. Adds the other deletions to `tried`: some of their records cannot be read, so they are skipped until the next
-/// sweep. If a job fails, removes none and adds none.
-pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut HashSet<u64>) {
-    let flushed = upkeep.store.progress.borrow().flushed;
-    let ready = |tombstone: &Arc<Tombstone>| tombstone.through <= flushed && !tried.contains(&tombstone.id);
+/// Deletions that were tried since the last sweep. They are skipped until the next sweep.
+#[derive(Debug, Default)]
+pub struct Tried {
+    /// Deletions that are not completed, because some of their records cannot be read.
+    stuck: HashSet<u64>,
+    /// Deletions that were applied before all of their generations were flushed.
+    early: HashSet<u64>,
+}
+
+impl Tried {
+    pub fn clear(&mut self) {
+        self.stuck.clear();
+        self.early.clear();
+    }
+}
+
+/// Applies the deletions that cover only flushed generations and were not tried. Removes those without remaining records. The
+/// others are skipped until the next sweep, because some of their records cannot be read. If a flush fails because the disk is
+/// full, also applies deletions of later generations to the flushed records: the flush may need the space that they free. If a
+/// job fails, removes no deletion, and returns `false`.
+pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &mut Tried) -> bool {
+    let (flushed, is_full) = {
+        let progress = upkeep.store.progress.borrow();
+        let is_full = progress.last_failure.as_ref().is_some_and(|e| e.kind() == ErrorKind::StorageFull);
+        (progress.flushed, is_full)
+    };
+    let ready = |tombstone: &Arc<Tombstone>| match tombstone.through <= flushed {
+        true => !tried.stuck.contains(&tombstone.id),
+        false => is_full && !tried.early.contains(&tombstone.id),
+    };
     let tombstones: Vec<_> = upkeep.store.tombstones.read().all().into_iter().filter(ready).collect();
     if tombstones.is_empty() || !upkeep.store.driver.capabilities().atomic_put {
-        return;
+        return true;
     }
     let meant: Vec<BTreeSet<Place>> =
         tombstones.iter().map(|tombstone| places(&upkeep.store.index, tombstone)).collect();
@@ -122,15 +147,18 @@ pub async fn finish_deletions(upkeep: &Arc<Upkeep>, pace: Option<Pace>, tried: &
         }
     }
     if results.failure.is_some() {
-        return;
+        return false;
     }
     for (tombstone, meant) in tombstones.into_iter().zip(meant) {
-        if is_needed(upkeep, &tombstone, &meant, &results).await {
-            tried.insert(tombstone.id);
+        if tombstone.through > flushed {
+            tried.early.insert(tombstone.id);
+        } else if is_needed(upkeep, &tombstone, &meant, &results).await {
+            tried.stuck.insert(tombstone.id);
         } else {
             remove(upkeep, &tombstone).await;
         }
     }
+    true
 }
 
 /// Whether the deletion may still mask records: records in an unreadable row, or records of a series with unreadable labels.

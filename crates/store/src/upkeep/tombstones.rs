@@ -1,8 +1,8 @@
 //! Tombstones are deletions with records that may still be in some rows (`docs/format/keys.md`, Tombstones).
 //!
-//! When its row is durable, a tombstone masks all records of the matching series in its range, up to and including its
-//! generation. Reads use the [`Mask`]s of a series. Merges drop masked records (`merge/`). The tombstone is removed when
-//! no row has masked records (`sweep.rs`).
+//! When its row is durable, a tombstone masks the records of the matching series in its time range, in all generations up to
+//! and including `through`. Reads use the [`Mask`]s of a series. Merges drop masked records (`merge/`). The tombstone is
+//! removed when no row has masked records (`sweep.rs`).
 
 use std::sync::Arc;
 

@@ -68,7 +68,7 @@ impl Stretch {
         if let Self::Around(from) = self { Some(from) } else { None }
     }
 
-    /// The range for [`chunk_scan`]. That scan also includes rows that start earlier.
+    /// The range for [`chunk_scan`], which begins its scan `span_max_ns` before the start of the range.
     const fn range(self, span: Span) -> TimeRange {
         let start = match self {
             Self::From(Timestamp::MIN) => Timestamp::MIN,
@@ -143,9 +143,9 @@ pub struct Scope {
     pub values: usize,
 }
 
-/// Limit on the number of rows after a window that are checked for their reach. Only rows that start within the largest permitted
-/// change of times are checked. Where times were moved, that change is less than the usual distance of samples, so few rows are
-/// checked.
+/// Limit on the number of rows after a window that are checked for their reach. A row is checked only if it
+/// starts within the largest permitted change of times after the first of these rows. Where times were moved, that change is
+/// less than the usual distance between samples, so few rows are checked.
 const AHEAD_MAX: usize = 16;
 /// Encoded bytes per value that are assumed for the size of a window.
 const BYTES_A_VALUE: usize = 2;

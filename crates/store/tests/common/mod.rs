@@ -82,7 +82,7 @@ pub fn entries(name: &str, points: &[(i64, &str)]) -> Batch {
     Batch { entries: vec![EntrySeries { labels: labels(name), entries }], ..Batch::default() }
 }
 
-/// One call of `a` that calls `b`. It starts `start` ns after the epoch.
+/// One call of `a`, in which `a` calls `b`. The call of `a` starts `start` ns after the epoch.
 pub fn executions(name: &str, trace: u128, start: i64) -> Batch {
     let operation = |name: &str| Operation { kind: OperationKind::Method, name: name.into() };
     let event = |delta, kind| Event { delta, kind };

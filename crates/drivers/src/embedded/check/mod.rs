@@ -13,9 +13,10 @@ mod file;
 mod names;
 mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,8 +27,9 @@ use tacho_store::{Error, ErrorKind, Result};
 
 use super::end;
 use super::format::{WITH_ROW_BYTES_MIN, file_path};
+use super::identity::{Identities, Match, NamedBy, match_manifest};
 use super::load::{Expected, Loaded};
-use super::manifest::{BACKUP, FILE, Found, Manifest, State};
+use super::manifest::{BACKUP, FILE, Found, Known, Manifest, State};
 use super::survey::{Mismatch, check_older, last_begun, list, mismatches};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
@@ -52,33 +54,82 @@ struct Held {
 }
 
 impl Image {
-    /// Opens a directory. An absent directory has no files. `prefix` is the directory's name in findings, with a slash.
+    /// Opens a directory. An absent directory has no files. `prefix` is the directory's name in findings, with a slash. `stores`
+    /// are the identities of the store according to other files. The files in `accepted` are read although they do not seem to be
+    /// files of this store.
     ///
     /// # Errors
     /// `Version` when a newer version wrote the directory; `Io` when the directory cannot be listed or a file cannot be opened.
-    pub fn open(directory: &Path, prefix: &str) -> Result<Self> {
+    pub fn open(
+        directory: &Path,
+        prefix: &str,
+        stores: &BTreeSet<u128>,
+        accepted: &BTreeSet<String>,
+    ) -> Result<Self> {
         let names = names::Names { directory, prefix };
-        let Held { found, manifest, end, files: held, wrong } = hold(directory)?;
-        let mut findings = names.findings(&manifest)?;
-        findings.extend(manifest_findings(&names, &found, &held));
-        findings.extend(end_finding(&names, &end));
-        let end = end.unwrap_or_default().end;
+        let held = hold(directory)?;
+        let is_accepted = |number: u32| accepted.contains(&*names.of(number).file);
+        let mut foreign = BTreeMap::new();
+        loop {
+            let (image, identities) = Self::load(&names, &held, &foreign, &is_accepted)?;
+            let found = identities.foreign(stores).into_iter();
+            let found: BTreeMap<u32, u128> = found.filter(|(number, _)| !is_accepted(*number)).collect();
+            // The rows of a foreign file may have replaced other rows in the index, so all files are loaded again.
+            if found.is_empty() || !foreign.is_empty() {
+                return Ok(image);
+            }
+            foreign = found;
+        }
+    }
+
+    fn load(
+        names: &names::Names<'_>,
+        held: &Held,
+        foreign: &BTreeMap<u32, u128>,
+        is_accepted: &dyn Fn(u32) -> bool,
+    ) -> Result<(Self, Identities)> {
+        let Held { found, manifest, end, files: held, wrong } = held;
+        let mut findings = names.findings(manifest)?;
+        findings.extend(manifest_findings(names, found, held));
+        findings.extend(end_finding(names, end));
+        let end = end.as_ref().ok().and_then(|found| found.end);
         findings.extend(wrong.iter().map(|(number, mismatch)| names.mismatch(*number, *mismatch)));
-        let mut state = Directory::default();
-        let (mut files, newest) = (Vec::new(), newest(&manifest, &held));
-        // A file that the manifest does not name is not part of the store. Its rows must not replace other rows.
-        let is_named = |number: &u32| !wrong.contains(&(*number, Mismatch::Unnamed));
-        for (number, (file, length)) in held.into_iter().filter(|(number, _)| is_named(number)) {
-            let known = manifest.files.get(&number).map(|known| known.with_end(number, end));
+        let (mut files, mut state, mut identities) =
+            (Vec::new(), Directory::default(), Identities::default());
+        let newest = newest(manifest, held);
+        for (&number, (file, length)) in held {
+            // A file that the manifest does not name is not part of the store. Its rows must not replace other rows.
+            if wrong.contains(&(number, Mismatch::Unnamed)) && !is_accepted(number) {
+                continue;
+            }
+            let known = known(found, manifest, number, end);
             if known.is_some_and(|known| !known.state.is_live()) {
                 findings.push(Finding::new(FindingKind::Leftover, names.of(number), "segment is not needed"));
                 continue;
             }
+            if let Some(store) = foreign.get(&number) {
+                findings.push(names.foreign(number, &format!("it belongs to another store, {store:032x}")));
+                continue;
+            }
+            let read = |bytes: &mut [u8], at: u64| file.read_exact_at(bytes, at);
+            // The load reports an error of the disk.
+            let matched = match_manifest(&read, *length, number, known).unwrap_or(Match::Open);
+            if let Match::Refuted(why) = &matched
+                && !is_accepted(number)
+            {
+                findings.push(names.foreign(number, why));
+                continue;
+            }
             let ended = newest != Some(number) || known.is_some_and(|known| known.state != State::Growing);
-            let expected = Expected { number, known, length, ended };
-            let path = file_path(directory, number);
+            let expected = Expected { number, known, length: *length, ended };
+            let path = file_path(names.directory, number);
             let mut opened = Opened::new(names.of(number).file, path, expected, file.clone());
-            let (loaded, of_file) = match opened.load(|entry| state.index.apply(number, &entry)) {
+            let mut named = NamedBy::default();
+            let loaded = opened.load(|entry| {
+                named.note(&entry);
+                state.index.apply(number, &entry);
+            });
+            let (loaded, of_file) = match loaded {
                 Ok(loaded) => loaded,
                 Err(error) if error.kind() == ErrorKind::Version => return Err(error),
                 Err(error) => {
@@ -88,13 +139,14 @@ impl Image {
             };
             findings.extend(of_file);
             if let Loaded::Sealed(_) | Loaded::Scanned(_) = loaded {
-                state.handles.insert(number, file);
+                identities.add(number, matched == Match::Proven, named.store(&read));
+                state.handles.insert(number, file.clone());
                 files.push(opened);
             }
         }
-        let inner = Inner::new(directory, state, Health::default(), None);
-        let inner = Inner { surveyed: manifest.files, ..inner };
-        Ok(Self { driver: Arc::new(Embedded(Arc::new(inner))), files, findings })
+        let inner = Inner::new(names.directory, state, Health::default(), None);
+        let inner = Inner { surveyed: manifest.files.clone(), ..inner };
+        Ok((Self { driver: Arc::new(Embedded(Arc::new(inner))), files, findings }, identities))
     }
 
     /// Takes the findings about whole files. A second call returns an empty list.
@@ -160,6 +212,17 @@ fn try_hold(directory: &Path) -> Result<Held> {
         None => Vec::new(),
     };
     Ok(Held { found, manifest, end, files, wrong })
+}
+
+/// The facts about a file. Without a manifest, only `END` states how many bytes of the growing segment were on disk.
+fn known(found: &Found, manifest: &Manifest, number: u32, end: Option<end::End>) -> Option<Known> {
+    match &found.manifest {
+        Some(_) => manifest.files.get(&number).map(|known| known.with_end(number, end)),
+        None => {
+            let stated = end.filter(|end| end.number == number);
+            stated.map(|end| Known { state: State::Growing, bytes: end.bytes, crc: None })
+        }
+    }
 }
 
 /// Number of the last file that accepted rows. It may have no index and no trailer yet.

@@ -15,6 +15,9 @@ use super::super::survey::Mismatch;
 /// Known names in a directory, apart from segments.
 const KNOWN: [&str; 7] = ["LOCK", FILE, BACKUP, LOST, end::FILE, "RESERVE", "quarantine"];
 
+const FOREIGN_REMEDY: &str = "put the right file back under this name; if a file has the name of another one, rename it; if the \
+                              right file is lost, use tacho repair, which leaves this file out unless --accept names it";
+
 pub struct Names<'a> {
     pub directory: &'a Path,
     pub prefix: &'a str,
@@ -87,6 +90,13 @@ impl Names<'_> {
             }
             None => Finding::new(FindingKind::UnknownFile, place, "not a file of this store"),
         }
+    }
+
+    /// A file that is sound in itself, and not a file of this store.
+    pub fn foreign(&self, number: u32, why: &str) -> Finding {
+        Finding::new(FindingKind::FileForeign, self.of(number), why)
+            .effect("its rows are not read; the server refuses to open the directory")
+            .remedy(FOREIGN_REMEDY)
     }
 
     pub fn mismatch(&self, number: u32, mismatch: Mismatch) -> Finding {

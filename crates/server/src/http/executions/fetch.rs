@@ -16,7 +16,7 @@ use crate::access::View;
 use crate::http::error::ApiError;
 
 /// Memory limit for the blocks of a trace or a call tree, bytes: some 30 million calls. The analysis may take five times as much
-/// memory in addition to the blocks. All other analyses need one block at a time.
+/// memory in addition to the blocks. All other analyses add the blocks to a [`Fold`] one by one, and need no such limit.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
 /// The blocks of one query take at most the usable memory divided by this number, but may always take [`LIGHT_BLOCK_BYTES_MAX`].
 const BLOCK_MEMORY_SHARE: usize = 16;
@@ -93,12 +93,12 @@ impl DamagedSummaries {
         let (count, first) = (self.count, self.first.as_ref()?);
         let summaries = if count == 1 { "summary of calls is" } else { "summaries of calls are" };
         Some(format!(
-            "{count} {summaries} damaged, so the calls were read: {first}; tacho repair writes them again"
+            "{count} {summaries} damaged, so the calls were read: {first}; tacho repair rewrites damaged summaries"
         ))
     }
 }
 
-/// What an answer lacks because of a limit, and the damaged summaries that it does not use.
+/// The limits that make an answer incomplete, and the damaged summaries whose calls were read instead.
 #[derive(Default)]
 pub struct Notes {
     incomplete: Vec<Incomplete>,
@@ -111,8 +111,8 @@ impl Notes {
     }
 }
 
-/// Reads the selected blocks that `keep` accepts. Another block is freed before the next block of its series is decoded. If
-/// `summing` takes the summary of a chunk, the blocks of the chunk are not read.
+/// Reads the selected blocks and returns those that `keep` accepts. A block that `keep` refuses is freed before the next block
+/// of its series is decoded. If `summing` takes the summary of a chunk, the blocks of the chunk are not read.
 async fn kept(
     store: &View,
     (wanted, needed, range): (Wanted<'_>, Needed<'_>, TimeRange),
@@ -143,8 +143,8 @@ struct Cache {
 }
 
 /// Computes an answer block by block. Reads the range once for each pass. A pass over a service or over all series keeps its
-/// blocks in memory if they take at most `cache_bytes_max` bytes together. Later passes that need no other blocks use these.
-/// The answer may be incomplete, because the memory of an analysis is bounded.
+/// blocks in memory if they take at most `cache_bytes_max` bytes together. A later pass over the same blocks, or over some of
+/// them, uses the kept blocks. The answer may be incomplete, because the memory of an analysis is bounded.
 pub async fn folded<F: Fold + Send>(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -164,11 +164,11 @@ pub async fn folded<F: Fold + Send>(
             }
             continue;
         }
-        // Keeps no blocks if the blocks of this scope did not fit before, or if the scope is only a part.
+        // Keeps no blocks if an earlier pass over this scope could not keep them, or if the scope selects only some blocks.
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         let read = pass(store, (service, range), (scope, &room), &mut fold, &mut summaries).await?;
-        // A pass over a part reads only some of the blocks, so it may find less damage.
+        // A pass that reads only some of the blocks may find less damage.
         if scanned.is_none() || scope == Scope::All {
             damages = read.damages;
         }
@@ -181,8 +181,8 @@ pub async fn folded<F: Fold + Send>(
     Ok((Read { records: fold.finish(), damages }, notes))
 }
 
-/// Reads all blocks of a scope once and adds them to `fold`. A pass that takes summaries gets them instead of the blocks.
-/// Returns the blocks if `room` is enough for all, and no summary was taken.
+/// Reads all blocks of a scope once and adds them to `fold`. If `fold` takes the summary of a chunk, the blocks of the chunk
+/// are not read. Returns the blocks if `room` is enough for all, and `fold` took no summary.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),

@@ -94,7 +94,7 @@ async fn trace(
     let number = u128::from_str_radix(&text, 16).ok().filter(|n| *n != 0 && text.len() == 32);
     let Some(id) = number.map(TraceId) else {
         return Err(ApiError::bad(format!(
-            "trace id {text:?} is not 32 hexadecimal digits, at least one of them not 0"
+            "trace id {text:?} is not 32 hexadecimal digits, or all digits are 0"
         )));
     };
     let ranges = match (params.time("start")?, params.time("end")?) {
@@ -138,12 +138,13 @@ async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> R
     let warnings = warnings(&damages, &notes);
     if dot {
         let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
-        return Ok((content_type, comments(warnings) + &graph.to_dot()).into_response());
+        return away(move || (content_type, comments(warnings) + &graph.to_dot()).into_response()).await;
     }
     away(move || Json(damage::told(answer::graph(&graph), warnings)).into_response()).await
 }
 
-/// What an answer lacks because of damage or a limit, and the damaged summaries that it does not use.
+/// Warnings about unreadable records, limits that make the answer incomplete, and damaged summaries whose calls were read
+/// instead.
 fn warnings(damages: &Damages, notes: &Notes) -> Vec<String> {
     sentences(damages).into_iter().chain(notes.sentences()).collect()
 }
@@ -156,7 +157,7 @@ fn comments(warnings: Vec<String>) -> String {
     warnings.into_iter().map(comment).collect()
 }
 
-/// Called on a blocking thread, because tens of thousands of spans take long.
+/// Called on a blocking thread, because formatting tens of thousands of spans takes long.
 fn written(value: Value, damages: &Damages) -> Response {
     Json(damage::warn(value, damages)).into_response()
 }
@@ -172,8 +173,8 @@ async fn folded<T: Send + 'static>(
     away(move || Json(damage::told(write(records), warnings)).into_response()).await
 }
 
-/// Computes an answer block by block. Its memory is bounded for any number of calls, so it does not need the permit for heavy
-/// queries. Stops after the current block when the client disconnects.
+/// Computes an answer block by block. The memory of the computation is bounded for any number of calls, so it does not need
+/// the permit for heavy queries. It stops after the current block when the client disconnects.
 async fn computed<F: Fold + Send>(
     (app, access): (&App, &Access),
     filter: &Filter,
@@ -197,7 +198,7 @@ async fn analyse<T: Send + 'static>(
     compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
 ) -> Result<T, ApiError> {
     let turn = turn(&app.analyses).await?;
-    // `asked` is dropped together with this future when the client disconnects or the request times out.
+    // `asked` is dropped with this future when the client disconnects or the request times out. Its drop cancels the analysis.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     match read((app, access), wanted, range, turn).await {

@@ -34,18 +34,18 @@ const PARTS_BYTES: usize = PARTS_AT_ONCE * PART_POINTS * POINT_BYTES;
 
 pub struct Answer {
     output: Output,
-    /// Whether the limit cut off series.
+    /// Whether the parameter `limit` has cut off series.
     is_truncated: bool,
     /// Bytes of the labels as JSON, or an upper estimate.
     pub label_bytes: usize,
     pub stats: Option<Stats>,
-    /// Without the warning about the limit.
+    /// Does not include [`TRUNCATED`].
     pub warnings: Vec<String>,
     /// Notes about correct but possibly unexpected results.
     pub infos: Vec<String>,
 }
 
-/// A range of points of one series of a matrix. A part of the response has one or more ranges.
+/// A range of points of one series of a matrix. A part of the response consists of one or more such ranges.
 struct Part {
     series: usize,
     points: Range<usize>,

@@ -48,7 +48,7 @@ pub fn counted(selection: &Selection) -> Option<(&'static str, Counts)> {
     metric(&selection.matchers)
 }
 
-/// `room` is the limit on samples. `Ok(None)` when the limit is exceeded.
+/// `room` is the number of samples that the query may still read. `Ok(None)` when the series have more samples.
 pub async fn read(
     store: &View,
     Selection { matchers, range, .. }: &Selection,

@@ -77,8 +77,8 @@ pub enum Failed {
 
 pub type Series = Vec<(SeriesId, Arc<Labels>)>;
 
-/// Finds the series of each selection. `None` if all selections together have more than `series_max`. Stops when the client
-/// disconnects, because the search of a large index takes long.
+/// Finds the series of each selection. `None` if all selections together have more than `series_max` series. Stops when the
+/// client disconnects, because the search of a large index takes long.
 pub fn find(
     store: &View,
     selections: &[Selection],

@@ -93,7 +93,7 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     };
     let turn = turn(&app.queries).await?;
     watch.ends(Step::Queue);
-    // `asked` is dropped together with this future when the client disconnects or the request times out.
+    // `asked` is dropped with this future when the client disconnects or the request times out. Its drop cancels the query.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();
@@ -121,7 +121,7 @@ async fn repeat(app: &App, hit: Hit, limit: Option<usize>) -> Answer {
     .await?
 }
 
-/// `cache=false` computes all steps, and keeps none of them.
+/// `cache=false` computes the results of all steps, and keeps none of them.
 fn uses_cache(params: &Params) -> Result<bool, ApiError> {
     match params.get("cache") {
         None | Some("true") => Ok(true),

@@ -55,7 +55,7 @@ pub struct Question {
     pub series_inline_max: usize,
     pub limit: Option<usize>,
     pub wants_stats: bool,
-    /// Receives the computed results. Has the results of the steps that are not computed.
+    /// Receives the computed results, and has the known results of the other steps.
     pub fill: Option<Box<Fill>>,
     pub watch: Watch,
     #[expect(dead_code, reason = "only its drop has an effect")]

@@ -152,8 +152,8 @@ impl World {
         }
     }
 
-    /// Merges or sweeps. The store's error is ignored, because the driver may fail. Finished merges
-    /// are kept.
+    /// Merges or sweeps. The store's error is ignored, because the driver may fail. Merges that
+    /// ended before the error stay in the driver.
     async fn merge(&mut self) -> Checked {
         self.faulty.set_broken(None);
         let store = self.store()?;

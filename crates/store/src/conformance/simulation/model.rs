@@ -74,7 +74,7 @@ impl Model {
         self.traces.extend(segments.map(|s| (s.trace.0, s.start)));
     }
 
-    /// Deletes the records of the series `name`, or of all series for `None`.
+    /// Deletes the records in `range` of the series `name`, or of all series if `name` is `None`.
     pub fn delete(&mut self, name: Option<&str>, range: TimeRange) {
         let meant = |other: &str| name.is_none_or(|name| name == other);
         for (name, samples) in &mut self.samples {

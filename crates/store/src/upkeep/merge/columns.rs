@@ -36,8 +36,9 @@ pub struct Class {
 pub struct Moving {
     /// Rows with moved times, ordered by time. All times between these rows are exact.
     pub moved: Arc<[Shifted]>,
-    /// Whether exact times must stay exact. Between moved times, a further move could change the order. If columns of one
-    /// member interlace, samples could not be assigned to their originals.
+    /// Whether exact times must stay exact, for one of two reasons. If the exact times are between moved times, moving them
+    /// could change the order of samples. If columns of one member interlace, resent samples could not be assigned to
+    /// their originals after a move.
     pub stays: bool,
 }
 

@@ -114,7 +114,7 @@ struct Rules<'a> {
 struct Shape {
     /// Indices of the sources with these members.
     chosen: Vec<usize>,
-    /// Index of the first equal treatment.
+    /// Index of the first member of the group with this treatment.
     treatment: usize,
     members: Vec<u16>,
     /// For each source, the times of its samples for these members. Resent samples have the times to which their
@@ -409,7 +409,7 @@ fn gather(decoded: &[Option<ValueColumn>], sort: &Sort) -> ValueColumn {
     }
 }
 
-/// The column, or, if a rule requires that, its old part downsampled and its young part.
+/// The column. If a rule requires downsampling, two columns replace it: its downsampled old part, and its young part.
 fn thinned(at: Arc<[Timestamp]>, column: Column, treatment: &Treatment) -> Vec<TimedColumn> {
     let done = |to| column.loss.and_then(|loss| loss.aggregation) == Some(to);
     let Some((through, to)) = treatment.thin.filter(|(_, to)| !done(*to)) else { return vec![(at, column)] };

@@ -41,8 +41,8 @@ pub struct Extent {
     pub series: Vec<Series>,
     /// The number of the last change of the store before the samples of the results were read.
     pub change: u64,
-    /// Each rule of retention masks the records before its edge. For each rule, the least and the latest edge while the results
-    /// were computed.
+    /// Each rule of retention masks the records before its edge. For each rule, the earliest and the latest edge while the
+    /// results were computed.
     pub expired: Vec<(Timestamp, Timestamp)>,
     pub reach: Reach,
 }
@@ -55,7 +55,8 @@ pub struct Usable {
 }
 
 impl Extent {
-    /// The longest part of the question with known and unchanged results that includes its first or its last step.
+    /// The longest sequence of asked steps that begins at the first or ends at the last asked step, and has known results that
+    /// are still correct.
     pub fn usable(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let step = asked.step;
         let (first, last) = (asked.first.max(self.steps.first), asked.last.min(self.steps.last));
@@ -92,7 +93,7 @@ impl Extent {
 
     /// All steps of the question, if the limit on samples certainly still permits them. Samples between the windows of two
     /// steps also count toward this limit, and their number is estimated from the chunks. So nothing in the range may have
-    /// changed, and the steps are not combined with computed steps.
+    /// changed, and kept results are not combined with newly computed results.
     pub fn usable_whole(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let is_within = asked.first >= self.steps.first && asked.last <= self.steps.last;
         let range = TimeRange::new(asked.first, asked.last);

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!   key       query, step, phase of the steps, lookback, selector and limit of the token
-//!   extent    the results from one step to another, the number of the last change of the store before their samples were read
+//!   extent    the results of consecutive steps, the number of the last change of the store before their samples were read
 //! ```
-//! A result at a step is used only if no sample on which it depends has changed since (`extent.rs`). So an answer has the same
-//! bytes with and without the cache. `tacho_query::promql::Reach` states on which samples a result depends. Results for which
-//! this is unknown are not kept. `docs/adr/0019-result-cache.md` has the reasons and the limits.
+//! A kept result is used only if no sample on which it depends has changed since its computation (`extent.rs`). So an answer has
+//! the same bytes with and without the cache. `tacho_query::promql::Reach` states on which samples a result depends. Results for
+//! which this is unknown are not kept. `docs/adr/0019-result-cache.md` has the reasons and the limits.
 //!
 //! Step before: `../mod.rs` has read the parameters of the query. Step after: `../question.rs` computes the missing steps.
 
@@ -192,7 +192,7 @@ impl ResultCache {
         Looked::Missing(range, Box::new(Fill { cache, view, key, asked, missing, known, change, expired }))
     }
 
-    /// `None` if the query is not for the cache.
+    /// `None` if the cache is switched off, or if the evaluation refuses the query because of its text or its steps.
     fn key_of(&self, access: &Access, text: &str, at: &promql::Params) -> Option<(Steps, Key)> {
         let step = at.step.filter(|step| *step > 0 && self.bytes_max > 0)?;
         if at.end < at.start || text.len() > at.limits.query_bytes_max {

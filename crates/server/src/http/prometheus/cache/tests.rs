@@ -1,5 +1,5 @@
-//! A model of the cache with random writes, late writes, deletions, flushes, merges and sweeps, and with questions that repeat
-//! and slide. Each question is asked with and without the cache. Both answers must have the same bytes.
+//! Tests of the cache with random writes, late writes, deletions, flushes, merges and sweeps. Random questions repeat, some of
+//! them with a moved range. Each question is asked with and without the cache. Both answers must have the same bytes.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -38,7 +38,7 @@ const SECOND: i64 = 1_000_000_000;
 const BEGIN: i64 = 1_700_000_000;
 const HOUR: i64 = 3_600;
 
-/// The cache must refuse the last two expressions.
+/// The cache must not keep results of the last two expressions.
 const EXPRESSIONS: [&str; 16] = [
     "a",
     "a{h='1'} offset 7m",
@@ -379,7 +379,7 @@ fn samples(host: &str, times: impl IntoIterator<Item = i64>) -> SampleSeries {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_shows_no_dropped_samples() {
+async fn a_clock_that_is_set_back_shows_no_deleted_samples() {
     let retention = everywhere(u64::try_from(2 * HOUR * SECOND).unwrap());
     let model = Model::new(41, Policies { retention, ..Policies::default() }).await;
     let now = model.now();
@@ -394,7 +394,7 @@ async fn a_clock_that_is_set_back_shows_no_dropped_samples() {
     model.store.sweep().await.unwrap();
     model.clock.set(now * SECOND);
     let without = model.ask(panel, now, false).await;
-    assert_ne!(without, first, "dropped samples are in the answer");
+    assert_ne!(without, first, "deleted samples are in the answer");
     assert_eq!(model.ask(panel, now, true).await, without);
     model.store.close().await.unwrap();
 }
@@ -434,8 +434,8 @@ async fn downsampled_samples_between_the_windows_are_noted() {
 
 #[tokio::test]
 async fn a_chunk_that_spans_the_range_counts_for_the_limit_of_a_token() {
-    // 65 samples count. When the late sample is in a chunk, at least 8 more samples count. The chunk reaches from before the
-    // range to behind the range, so its samples in the range are estimated.
+    // The range has 65 samples that count. The last flush writes a chunk with the sample before the range and the samples
+    // behind the range. The samples of this chunk in the range are estimated, so at least 8 more samples count.
     let model = Model::limited(43, Policies::default(), Some(70)).await;
     let now = model.now();
     let append = async |times: Vec<i64>| {

@@ -11,7 +11,7 @@ public final class Monitored {
 
     /**
      * @param methodTimeNs minimum processor time of the innermost call. With 0 the call only reads
-     *     the wall clock twice
+     *     {@link System#nanoTime} twice
      * @param depth calls in one trace
      * @return the time at the end, to prevent optimisation
      */

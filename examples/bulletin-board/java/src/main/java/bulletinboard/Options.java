@@ -7,14 +7,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** A flag overrides the environment. */
+/** An option of the command line overrides its environment variable. */
 record Options(
         boolean help, String host, int port, int pool, int threads, int seedAds, String database) {
     static final String HELP =
             """
-A bulletin board of advertisements: plain text over HTTP, one table behind it.
+A bulletin board of advertisements: plain text over HTTP, stored in one database table.
 
 usage: java -jar bulletin-board.jar [options]
+
+Defaults are in parentheses. The last column names the environment variable of an option.
+An option overrides its environment variable.
 
   --host HOST      address to listen on (127.0.0.1)            BOARD_HOST
   --port PORT      0 for any free port (8080)                  BOARD_PORT
@@ -31,7 +34,7 @@ example: java -jar bulletin-board.jar --port 8080 --pool 60 --db postgres://boar
     private static final List<String> NAMES =
             List.of("host", "port", "db", "pool", "threads", "seed-ads");
 
-    /** Jetty needs its own threads to accept and select, and does not start with fewer threads. */
+    /** Jetty uses some of its threads as acceptors and selectors. It does not start with fewer. */
     private static final int THREADS_MIN = 8;
 
     /** @throws IllegalArgumentException with the wrong option and the reason */

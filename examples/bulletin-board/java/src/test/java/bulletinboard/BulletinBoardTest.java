@@ -38,7 +38,7 @@ class BulletinBoardTest {
     }
 
     @Test
-    void doesEverything() throws Exception {
+    void allOperationsWork() throws Exception {
         BoardScenario.walk(board);
     }
 

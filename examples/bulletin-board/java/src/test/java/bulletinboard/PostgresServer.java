@@ -145,7 +145,7 @@ final class PostgresServer implements AutoCloseable {
 
     /**
      * The directory with the server's programs. Debian has a directory for each version, outside of
-     * PATH; the newest is used. On other systems, PATH is searched.
+     * PATH. The last of them by name is used. If there is none, PATH is searched.
      */
     private static Path programs() throws IOException {
         List<Path> folders = new ArrayList<>();

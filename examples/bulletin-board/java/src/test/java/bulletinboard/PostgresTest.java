@@ -14,7 +14,7 @@ import java.util.Map;
 class PostgresTest {
 
     @Test
-    void doesEverythingAndOutlivesItsDatabase() throws Exception {
+    void allOperationsWorkAndTheBoardOutlivesItsDatabase() throws Exception {
         try (PostgresServer postgres = new PostgresServer();
                 BoardClient board =
                         new BoardClient(

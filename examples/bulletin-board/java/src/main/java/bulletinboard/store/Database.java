@@ -39,7 +39,7 @@ public final class Database implements AutoCloseable {
      * @param url {@code memory:}, {@code file:PATH} or {@code
      *     postgres://user:password@host:port/name}
      * @param connections size of the pool
-     * @throws IllegalArgumentException if the address is not one of these
+     * @throws IllegalArgumentException if {@code url} has none of these forms
      * @throws SQLException if the database cannot be reached or the table cannot be created
      */
     public static Database open(String url, int connections) throws SQLException {

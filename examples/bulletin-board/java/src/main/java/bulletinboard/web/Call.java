@@ -22,9 +22,9 @@ record Call(Request request, String path) {
     static final int FORM_BYTES_MAX = 64 * 1024;
 
     /**
-     * Limit on the further bytes of an oversized body that are discarded before the answer. A
-     * client that is still sending when the connection closes would not see the answer (RFC 9112,
-     * 9.6).
+     * Limit on the further bytes of an oversized body that the server discards before it answers. A
+     * client that is still sending when the server closes the connection might not see the answer
+     * (RFC 9112, section 9.6).
      */
     static final int REFUSED_BYTES_MAX = 1024 * 1024;
 

@@ -48,7 +48,7 @@ final class Parameters {
         String word = required("word").strip();
         if (word.isEmpty() || word.length() > WORD_CHARS_MAX || word.indexOf('\0') >= 0) {
             throw new InvalidInputException(
-                    "word must have 1 to " + WORD_CHARS_MAX + " characters, other than U+0000");
+                    "word must have 1 to " + WORD_CHARS_MAX + " characters, none of them U+0000");
         }
         return word;
     }

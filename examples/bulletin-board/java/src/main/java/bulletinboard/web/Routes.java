@@ -62,7 +62,10 @@ final class Routes {
         return action;
     }
 
-    /** HEAD is supported with GET (RFC 9110, section 9.1); {@link BoardHandler} omits the body. */
+    /**
+     * A path that supports GET also supports HEAD (RFC 9110, section 9.1). {@link BoardHandler}
+     * omits the body.
+     */
     private static Map<String, Action> methods(Map<String, Action> given) {
         Map<String, Action> known = new TreeMap<>(given);
         if (given.containsKey("GET")) {

@@ -10,12 +10,12 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
 /**
- * The measured process: threads that call {@link Monitored} for some seconds. The first part is
- * warm-up. At the end the process prints one line, {@code RESULT} and the figures as JSON. Before:
- * {@code fork.py}. After: {@code figures.py} reads the line.
+ * The measured process: threads that call {@link Monitored} for some seconds. The first part of
+ * this time is warm-up. At the end the process prints one line, {@code RESULT} and the figures as
+ * JSON. Before: {@code fork.py}. After: {@code figures.py} reads the line.
  */
 public final class Observed {
-    /** Time to start all threads before the first bin begins. */
+    /** Time to start all threads before the first bin of {@link Recording} begins. */
     private static final long START_NANOS = 20_000_000;
 
     /** Time for writers to drain their queues, so that no framework loses records at the exit. */
@@ -120,7 +120,10 @@ public final class Observed {
         return sums;
     }
 
-    /** With several threads: the mean of their medians, weighted by their numbers of traces. */
+    /**
+     * The median of each bin. With several threads, it is the mean of the medians of the threads,
+     * weighted by their numbers of traces.
+     */
     private static String binMedians(List<Worker> workers) {
         long[] counts = binCounts(workers);
         double[] medians = new double[Workload.BINS];

@@ -1,8 +1,9 @@
 package io.tachograph.overhead;
 
 /**
- * The durations of one thread: 1,000 bins of equal length that cover the time of the workload
- * (count, sum, median), and a histogram of the traces after the warm-up.
+ * The durations of the traces of one thread. 1,000 bins of equal length cover the time of the
+ * workload; each has a count, a sum and a median. The traces after the warm-up are also in a
+ * histogram.
  */
 final class Recording {
     final long[] counts = new long[Workload.BINS];
@@ -37,8 +38,8 @@ final class Recording {
     }
 
     /**
-     * A trace is counted in the bin in which it ends; before the first bin in the first, after the
-     * last bin in the last.
+     * Counts a trace in the bin in which it ends. A trace that ends before the first bin is counted
+     * in the first bin, and a trace that ends after the last bin in the last bin.
      */
     void add(long start, long end) {
         if (end - binEnd >= 0) {

@@ -31,7 +31,7 @@ record Workload(
             String name = equals < 0 ? argument : argument.substring(0, equals);
             if (equals < 0 || !NAMES.contains(name)) {
                 throw new IllegalArgumentException(
-                        "unknown argument \"" + argument + "\"; there are " + NAMES);
+                        "unknown argument \"" + argument + "\"; write name=value, names: " + NAMES);
             }
             given.put(name, argument.substring(equals + 1));
         }

@@ -51,7 +51,7 @@ record HttpRequest(String line, InputStream body, InputStream raw) {
         return new HttpRequest(request, deflated ? new InflaterInputStream(body) : body, body);
     }
 
-    /** Compressed content may end before the last chunk. */
+    /** Skips the rest of the body: compressed content may end before the last HTTP chunk. */
     void finish() throws IOException {
         raw.transferTo(OutputStream.nullOutputStream());
     }

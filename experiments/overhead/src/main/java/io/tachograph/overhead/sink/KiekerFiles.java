@@ -11,15 +11,15 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /**
- * Kieker's binary log: {@code *.bin} has records, {@code kieker.map} their strings, one {@code
- * $id=string} per line.
+ * Kieker's binary log. Files {@code *.bin} have the records. {@code kieker.map} has the strings
+ * that the records refer to by id, one {@code $id=string} per line.
  */
 final class KiekerFiles {
     private static final int BUFFER_BYTES = 1 << 18;
 
     private KiekerFiles() {}
 
-    /** Counts all logs below a directory. A file that cannot be decoded becomes the fault of the tally. */
+    /** Counts all logs below a directory. {@link Tally#fault} names the first malformed file. */
     static Tally count(Path folder) throws IOException {
         Tally tally = new Tally();
         try (Stream<Path> files = Files.walk(folder)) {

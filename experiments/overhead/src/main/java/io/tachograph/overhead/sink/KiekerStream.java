@@ -23,8 +23,10 @@ final class KiekerStream implements Receiver {
     private static final int STRING_BYTES_MAX = 1 << 20;
     private static final int IDS_MAX = 1 << 20;
 
-    /** Size of the fields of a record, and the number of half calls (enter or exit) that the record
-     * reports. */
+    /**
+     * Size of the fields of a record, and the number of half calls (enter or exit) that the record
+     * reports.
+     */
     record Kind(int bytes, int halves) {}
 
     private static final String PREFIX = "kieker.common.record.";
@@ -72,7 +74,10 @@ final class KiekerStream implements Receiver {
         tally.halves.addAndGet(kind.halves());
     }
 
-    /** The kind of record with this class name, with size -1 if unknown; null for other strings. */
+    /**
+     * The kind of a record with this class name. The size is -1 if the class is unknown. Null if
+     * the text is not the name of a record class.
+     */
     static Kind kindOf(String text) {
         Kind known = KINDS.get(text);
         return known == null && text.startsWith(PREFIX) ? new Kind(-1, 0) : known;
@@ -97,7 +102,7 @@ final class KiekerStream implements Receiver {
         return end;
     }
 
-    /** The stream must not end inside a record. */
+    /** Counts all records of a file, which must not end inside a record. */
     static void takeAll(DataInputStream in, List<Kind> kinds, Tally tally) throws IOException {
         while (!isAtEnd(in)) {
             try {

@@ -12,7 +12,7 @@ import java.util.zip.CRC32C;
 
 /**
  * Tachograph's own protocol ({@code docs/format/wire.md}). Acknowledges every DATA frame immediately.
- * Can send one rule that switches methods off or aggregates them.
+ * Can send one rule that switches methods off or aggregates their calls.
  */
 final class NativeFrames implements Receiver {
     private static final int BUFFER_BYTES = 1 << 18;
@@ -87,11 +87,11 @@ final class NativeFrames implements Receiver {
                 tally.switched.set(varint(body) + varint(body));
                 break;
             default:
-                // For example DICT and BYE.
+                // Other frames, for example DICT and BYE, need no answer.
         }
     }
 
-    /** Counts enters and exits in a DATA frame, after its number. */
+    /** Counts the enters and exits in the body of a DATA frame, from the byte after its number. */
     static long events(ByteBuffer body) {
         long events = 0;
         body.getLong();

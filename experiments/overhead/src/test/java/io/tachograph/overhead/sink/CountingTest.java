@@ -198,8 +198,8 @@ class CountingTest {
     }
 
     /**
-     * Writes a definition and a record for each pair of class name and number of bytes of its
-     * fields.
+     * Writes a definition and a record for each pair of {@code records}: a class name, and the
+     * number of bytes of the fields of its records.
      */
     private static byte[] kieker(Object... records) throws IOException {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
