@@ -13,7 +13,11 @@ import { Table, type Column } from './table';
 const STATES: { state: ProbeState; title: string; hint: string }[] = [
   { state: 'on', title: 'On', hint: 'Each call is recorded' },
   { state: 'off', title: 'Off', hint: 'Nothing is recorded' },
-  { state: 'aggregate', title: 'Aggregate', hint: 'Count, sum, maximum and histogram instead of single calls' },
+  {
+    state: 'aggregate',
+    title: 'Aggregate',
+    hint: 'Calls are counted (count, sum, maximum, histogram) instead of recorded',
+  },
 ];
 
 interface Props {

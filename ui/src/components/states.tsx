@@ -49,7 +49,7 @@ function titleOf(error: Error): string {
   if (error.status === 0) return 'No answer:';
   if (error.status === 404) return 'Not found';
   if (error.status === 503) return 'The server is busy';
-  return error.status < 500 ? 'The server refused this' : 'The server failed';
+  return error.status < 500 ? 'The server refused the request' : 'The server failed';
 }
 
 export function Command({ text }: { text: string }) {
@@ -114,7 +114,7 @@ export function NoData({ elsewhere = true }: { elsewhere?: boolean }) {
         {elsewhere && <Elsewhere status={status} />}
         <p>
           To see calls here, start a Java program with the agent, as below. TACHO_INCLUDE selects the methods to record;
-          HTTP requests and SQL statements do not need it.
+          HTTP requests and SQL statements are recorded without it.
         </p>
         <Command
           text={[

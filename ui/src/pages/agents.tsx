@@ -127,7 +127,7 @@ function counts(): Column<Agent>[] {
   const dropped = ({ dropped: lost }: Agent): number => lost.executions + lost.samples + lost.entries;
   return [
     count('on', 'On', 'Methods whose calls are recorded'),
-    count('aggregated', 'Aggregated', 'Methods with counts, sums and histograms instead of single calls'),
+    count('aggregated', 'Aggregated', 'Methods whose calls are counted (count, sum, histogram) instead of recorded'),
     count('off', 'Off', 'Methods switched off by a rule or by the agent itself'),
     {
       id: 'dropped',
@@ -181,7 +181,7 @@ function Moved({ agents, now }: { agents: readonly Agent[]; now: number }) {
     { id: 'since', title: 'Since', numeric: true, value: age, cell: (row) => duration(age(row)) },
   ];
   return (
-    <Panel title="Aggregated or not recorded by the agents' own decision">
+    <Panel title="Aggregated or unrecorded by the agents' own decision">
       <Table
         label="Operations aggregated or not recorded by the agents' own decision"
         columns={columns}
