@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time limit for a server to stop, for each read of a response, and for [`wait_for`].
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 pub fn tacho() -> &'static str {
     env!("CARGO_BIN_EXE_tacho")

@@ -63,7 +63,7 @@ impl Agent {
     /// Connects and sends HELLO. Returns the first frame of the server.
     pub fn connect(at: SocketAddr, service: &str, token: Option<&str>) -> (Self, ServerFrame) {
         let stream = TcpStream::connect(at).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
         let pairs = [("service", service), ("host", &*format!("{service}-host")), ("control", "1")];
         let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
         let session = service.bytes().fold(1u128 << 90, |all, byte| all.wrapping_mul(131) ^ u128::from(byte));
