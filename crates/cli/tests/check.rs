@@ -3,6 +3,8 @@
 
 #[path = "support/checked.rs"]
 mod checked;
+#[path = "support/damaged.rs"]
+mod damaged;
 #[path = "support/filled.rs"]
 mod filled;
 mod support;
@@ -14,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair};
+use checked::{check, copy, files, is_segment, of, records, repair};
+use damaged::{contents, damage_row};
 use filled::{SECOND, START, directory, fill, in_runtime};
 use serde_json::Value;
 use support::{Server, run};

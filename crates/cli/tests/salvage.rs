@@ -3,6 +3,8 @@
 
 #[path = "support/checked.rs"]
 mod checked;
+#[path = "support/damaged.rs"]
+mod damaged;
 #[path = "support/filled.rs"]
 mod filled;
 mod support;
@@ -12,7 +14,8 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use checked::{check, contents, copy, damage_row, files, is_segment, of, records, repair, unlocked};
+use checked::{check, copy, files, is_segment, of, records, repair, unlocked};
+use damaged::{contents, damage_row};
 use filled::{SECOND, START, directory, in_runtime};
 use serde_json::Value;
 use support::{Server, run, wait_for};

@@ -1,6 +1,6 @@
-//! `tacho check` and `tacho repair`, and functions that read, copy and damage data directories.
+//! `tacho check` and `tacho repair`, and functions that read and copy data directories.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,10 +38,6 @@ pub fn files(data: &Path) -> Vec<PathBuf> {
 
 pub fn is_segment(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "segment")
-}
-
-pub fn contents(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    files(data).into_iter().map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
 }
 
 pub fn copy(from: &Path, to: &Path) {
@@ -103,16 +99,4 @@ pub fn repair(data: &Path, into: &Path) -> (i32, Vec<Value>, Value) {
     let summary = lines.pop().map_or(Value::Null, |mut last| last["summary"].take());
     assert!(summary.is_object(), "{stdout}{stderr}");
     (code.unwrap(), lines, summary)
-}
-
-/// Flips a bit in the value of the newest row with this key. A key is the partition, then the clustering.
-pub fn damage_row(data: &Path, key: &[u8]) {
-    let newest = files(data).into_iter().filter(|path| is_segment(path)).rev().find_map(|path| {
-        let bytes = std::fs::read(&path).unwrap();
-        let at = bytes.windows(key.len()).rposition(|window| window == key)?;
-        Some((path, bytes, at + key.len()))
-    });
-    let (path, mut bytes, value) = newest.unwrap();
-    bytes[value + 2] ^= 1;
-    std::fs::write(path, bytes).unwrap();
 }

@@ -141,7 +141,7 @@ class OutagesTest {
     private static String dropped(int calls) {
         return calls
                 + " calls were dropped so far, usually because a buffer was full: record fewer"
-                + " functions (include, exclude), or raise buffer or queue, or set when_full=block";
+                + " methods (include, exclude), or raise buffer or queue, or set when_full=block";
     }
 
     @ParameterizedTest
