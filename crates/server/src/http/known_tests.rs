@@ -48,7 +48,11 @@ impl Server {
         for (name, selector, limits) in tokens {
             let (of, times) = ((vec![Role::Write], selector.map(str::to_owned)), ("2026-12-01".into(), None));
             let (record, text) = Record::new(name, of, *limits, times).unwrap();
-            file::change(&data, |all| Ok(all.push(record))).unwrap();
+            let add = |all: &mut Vec<Record>| {
+                all.push(record);
+                Ok(())
+            };
+            file::change(&data, add).unwrap();
             texts.insert((*name).to_owned(), text);
         }
         let metrics = Arc::new(Metrics::default());
