@@ -167,13 +167,16 @@ fn chunks_of_an_interrupted_flush_are_visible_after_a_repair() {
     write(&server, 1, 1);
     flush(&server);
     assert_eq!(server.stop().code(), Some(0));
+    // A killed server leaves the journal of the second record to the next start.
+    let server = serve(&data);
+    write(&server, 2, 2);
+    server.kill();
     let mut before = Vec::new();
     let chunks = data.join("chunks");
     in_runtime(async {
         before = facts(&unlocked(|| async { Embedded::open_read_only(&chunks).await }).await).await;
     });
     let server = serve(&data);
-    write(&server, 2, 2);
     flush(&server);
     assert_eq!(server.stop().code(), Some(0));
     let all = records(&data);
@@ -192,5 +195,5 @@ fn chunks_of_an_interrupted_flush_are_visible_after_a_repair() {
     assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
     let (code, exported, stderr) = run(&["export", "--all", "--data", into.to_str().unwrap()]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(exported.contains("m") && exported.lines().count() >= 2, "{exported}");
+    assert!(exported.contains("\"values\":[1,2]"), "{exported}");
 }

@@ -170,7 +170,7 @@ fn a_far_too_large_frame_number_blocks_no_session() {
     let mut frame = DataFrame::new(1 << 62, content::BASE);
     frame.samples(agent::SERIES, &content::samples(1));
     other.send(&frame.finish());
-    expect_error(other.receive(), ErrorCode::Malformed, "too far from 5");
+    expect_error(other.receive(), ErrorCode::Malformed, "is too far above 5");
     let mut agent = Agent::open(server.at, 2);
     assert_eq!(agent.welcome.acked, 5);
     agent.send_frames([6, 7]);

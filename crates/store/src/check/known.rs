@@ -149,7 +149,7 @@ pub fn store_of(row: &Row) -> Option<u128> {
 /// The highest generation that may have chunks: the last flushed generation or a generation of a journal.
 pub fn highest(known: &Known, journals: impl IntoIterator<Item = u64>) -> u64 {
     let live = known.facts.journals.iter().flat_map(|journals| &journals.live).map(|older| older.generation);
-    let all: BTreeSet<u64> = live.chain(journals).chain([known.facts.flushed()]).collect();
+    let all: BTreeSet<u64> = live.chain(journals).chain([known.flushed()]).collect();
     all.last().copied().unwrap_or(0)
 }
 
