@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Stage(Enum):
-    """The parts of a trace's time that a setup has. Each stage includes the previous one."""
+    """The work of a setup that costs time: program (T), instrumentation (I), creation (C) and writing (W) of records."""
 
     T = "T"
     """The program without an agent."""
@@ -26,7 +26,7 @@ class Takes(Enum):
     SINK = "sink"
     """The sink process, which counts and discards calls."""
     FILES = "files"
-    """A directory, whose files are counted after the process has ended."""
+    """A directory. The calls in its files are counted after the process has ended."""
     SERVER = "server"
     """A real `tacho serve` with an empty data directory."""
 
@@ -42,8 +42,8 @@ class Setup:
     sink: tuple[str, ...] = ()
     """Arguments of the sink: the protocol and its parameters."""
     is_lossy: bool = False
-    """Whether our agent may drop calls, or is switched. Then dropped calls do not change the exit code. False for
-    other agents, whose losses never change the exit code."""
+    """Whether our agent may drop calls, or gets a rule (`switches`). Then dropped calls do not change the exit code.
+    False for other agents, whose losses never change the exit code."""
     switches: bool = False
     """Whether the sink sends the agent a rule that switches the method off or to counting only. The agent must confirm the
     rule."""
@@ -66,7 +66,8 @@ class Place:
 
 
 class Framework(ABC):
-    """One framework. To add a framework, add one file in `frameworks/` and one line in its `__init__.py`."""
+    """One framework. To add a framework, add a file in `frameworks/`, and import and list it in
+    `frameworks/__init__.py`."""
 
     name: str
     title: str

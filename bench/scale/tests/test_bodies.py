@@ -1,4 +1,4 @@
-"""Tests that all protocols carry the same samples of the fleet, and that a fleet repeats and changes as stated."""
+"""Tests that the bodies of each protocol carry all samples of a round, and that the same seed makes the same fleet."""
 
 import struct
 from unittest import TestCase

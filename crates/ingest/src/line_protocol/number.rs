@@ -8,7 +8,7 @@ const MANTISSA_DIGITS_MAX: usize = 15;
 /// Every integer with this number of digits fits into an i64 and a u64.
 const INTEGER_DIGITS_MAX: usize = 18;
 
-/// Powers of ten that divide decimals of up to [`MANTISSA_DIGITS_MAX`] digits. They are exact in an f64.
+/// The digits of a decimal, read as an integer, are divided by one of these powers of ten. All are exact in an f64.
 const POWERS: [f64; MANTISSA_DIGITS_MAX + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 

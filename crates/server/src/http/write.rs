@@ -222,7 +222,8 @@ async fn keep<R: Display>(
 /// delay other requests.
 const SERIES_SMALL_MAX: usize = 4_096;
 
-/// Appends a batch. The turn is held until the batch is stored, even if the client disconnects, and is then returned.
+/// Appends a batch and returns the turn. The turn of a batch with many series is held until the batch is stored, even if the
+/// client disconnects. A smaller batch that the journal still has after a disconnect counts only in the memory of the store.
 async fn append(
     writer: &Writer,
     batch: Batch,

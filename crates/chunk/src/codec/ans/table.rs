@@ -166,7 +166,8 @@ impl Decoder {
         Self { entries: entries.into() }
     }
 
-    /// The entry of `state` and its number of bits. Changes `state` by that many bits of `stream`.
+    /// The entry of `state` and its number of bits. Replaces `state` with a base of the table plus that many bits of
+    /// `stream`.
     #[inline]
     pub(super) fn step(&self, state: &mut usize, stream: u64) -> (Entry, u32) {
         let entry = self.entries.get(*state & (self.entries.len() - 1)).copied().unwrap_or_default();

@@ -180,7 +180,7 @@ class BufferlessTest {
      */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void aBorrowedBufferOfAnEndedThreadIsReclaimed(boolean isLent) throws Exception {
+    void aBorrowedBufferOfAnEndedThreadIsReclaimedUnlessItIsLent(boolean isLent) throws Exception {
         Buffers buffers = buffers();
         ThreadBuffer buffer = new ThreadBuffer(buffers, 0, 64, true);
         Thread thread = new Thread(() -> buffer.enter(OPERATION), "virtual");

@@ -37,7 +37,7 @@ class WeakIdentityMap<V> {
         return value;
     }
 
-    /** @return false if the bound is reached */
+    /** @return false if the object has no value for this place and the bound is reached */
     boolean put(Object object, V value) {
         forgetDead();
         if (entries.size() < countMax) {
