@@ -52,7 +52,8 @@ class Imports:
         self.searching = threading.local()
         self.modules_seen = 0
         self.reported: set[str] = set()
-        # For each imported module: its selected functions that stay unchanged, because they inspect the frame of their caller.
+        # For each module: its selected functions that stay unchanged, because they inspect the frame of their caller, and that
+        # were not logged yet.
         self.left: dict[str, list[str]] = {}
         # Modules whose unchanged functions were already logged.
         self.told: set[str] = set()

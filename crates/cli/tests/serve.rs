@@ -153,15 +153,46 @@ fn a_file_of_tokens_that_other_users_may_change_is_logged_at_the_start_and_when_
 fn every_answer_has_the_security_headers() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path());
-    for path in ["/", "/nothing", "/api/status"] {
+    for (path, cache) in [("/", "no-cache"), ("/nothing", "no-store"), ("/api/status", "no-store")] {
         let answer = server.get(path);
         let policy = answer.header("content-security-policy").unwrap_or_default();
-        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe-eval"), "{path}: {policy}");
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'"] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("x-frame-options", "DENY"),
+            ("referrer-policy", "same-origin"),
+            ("cache-control", cache),
+        ] {
+            assert_eq!(answer.header(name), Some(value), "{path}: {name}");
+        }
     }
     let missing = server.get("/nothing").json();
     assert_eq!(missing["status"], "error");
     assert_eq!(missing["errorType"], "not_found");
+}
+
+#[test]
+fn an_open_server_states_the_flag_that_permits_it() {
+    let data = tempfile::tempdir().unwrap();
+    let warning = "insecure_listen is set: everyone in the network may read, write and delete everything";
+    let start = |flags: &[&str]| {
+        let mut command = Command::new(support::tacho());
+        command.args(["serve", "--http", "0.0.0.0:0", "--records", "127.0.0.1:0", "--data"]).arg(data.path());
+        command.args(flags);
+        Server::from_command(command, data.path())
+    };
+    let (status, log) = start(&[]).err().expect("server does not start");
+    assert_eq!(status.code(), Some(2), "{log}");
+    assert!(log.contains("insecure-listen"), "{log}");
+    let server = start(&["--insecure-listen"]).unwrap_or_else(|(_, log)| panic!("{log}"));
+    assert!(server.log().contains(warning), "{}", server.log());
+    let ready = server.get("/readyz").text();
+    assert!(ready.starts_with("ready\n") && ready.contains(&format!("warning: {warning}")), "{ready}");
+    let warnings = server.get("/api/status").json()["access"]["warnings"].to_string();
+    assert!(warnings.contains(warning), "{warnings}");
 }
 
 #[test]

@@ -58,7 +58,8 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Creates a file that occupies `bytes`. The caller removes it when the disk is full and other files need the space.
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        // A link, a FIFO or a directory in its place is refused. The length is cut only then, so that no other file changes.
+        // A link, a FIFO or a directory in its place is refused. The length is cut only after this check, so that no other file
+        // changes.
         let mut file = open_no_link_with(private_file().write(true).create(true), path)?;
         file.set_len(0)?;
         match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes) {

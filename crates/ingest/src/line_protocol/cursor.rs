@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         self.line_at = self.at;
     }
 
-    /// Whether a line with fields follows the current line immediately.
+    /// Whether the next line is not empty and begins with neither a blank nor `#`.
     pub(super) fn is_before_line(&self) -> bool {
         matches!(self.rest(), [b'\n', next, ..] if !is_blank(*next) && !matches!(next, b'\n' | b'#'))
     }
