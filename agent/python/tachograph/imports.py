@@ -240,7 +240,7 @@ class Imports:
         for pattern in self.selection.include:
             if not pattern.hits and pattern.text not in self.reported:
                 self.reported.add(pattern.text)
-                seen = f"{self.modules_seen} modules were imported since the start"
+                seen = f"{self.modules_seen} modules were searched for since the start"
                 self.log.say(f"the pattern {pattern.text} has selected no function so far ({seen})")
 
 

@@ -140,7 +140,7 @@ class Programs(ServerTest):
             process = self.launch(source, "-m", "tachograph", "run", folder=folder, **settings)
             out, err = process.communicate()
             self.assertEqual((process.returncode, out), (0, "[] __main__ 1\n"), err)
-            self.assertRegex(err, r"the pattern nothing\.here has selected no function so far \(\d+ modules were imported")
+            self.assertRegex(err, r"the pattern nothing\.here has selected no function so far \(\d+ modules were searched for")
         board = ["Board.__init__", "Board.add", "Board.fixed", "Board.size", "check", "later", "post"]
         expected = {"shop.opening": 1, "shop.board.steps": 2, **{f"shop.board.{name}": 1 for name in board}}
         self.assertEqual(self.server.counts(self.service), expected)

@@ -12,7 +12,7 @@ use tacho_query::Error;
 use tacho_query::promql::{self, Output, Params, Piece, Selection, SeriesData, Type};
 
 const MINUTE: i64 = 60_000_000_000;
-/// Relative tolerance, because expected values may be written with few digits.
+/// Relative tolerance. Expected values are written with about ten digits.
 const TOLERANCE: f64 = 1e-9;
 
 fn main() {

@@ -243,7 +243,7 @@ pub fn free_path(disk: &dyn Disk, directory: &Path, name: &str) -> io::Result<Pa
 }
 
 /// Removes the rights of other users from a directory that is used only by the store, and from its files. Older versions
-/// left these rights to the umask. Failures are logged.
+/// left these rights to the umask. Failures to remove rights are logged.
 pub fn make_private(directory: &Path) {
     restrict(directory, DIRECTORY_MODE);
     let Ok(entries) = std::fs::read_dir(directory) else { return };

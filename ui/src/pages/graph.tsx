@@ -41,7 +41,7 @@ function Drawn({ graph }: { graph: Graph }) {
   const count = Number(params.get('top') ?? COUNT_DEFAULT) || Number(COUNT_DEFAULT);
   const shown = useMemo(() => busiest(graph, count, chosen), [graph, count, chosen]);
   const drawn = shown.nodes.map((node) => node.id).join('\n');
-  // Selecting a node that is already drawn must not move the drawing.
+  // Selecting a node must not move the drawing if the node and its neighbours are already drawn.
   const placed = useMemo(() => place(shown), [graph, drawn]);
   const found = useMemo(() => foundIn(graph, needle), [graph, needle]);
   const whole = graph.nodes.reduce((sum, node) => sum + node.self_ns, 0);

@@ -64,7 +64,8 @@ impl Fresh {
         }
     }
 
-    /// Makes all held partitions ready, because their chunks are completely flushed.
+    /// Makes all held partitions ready. Called when a flush has ended. The next flush may have added chunks already; a merge
+    /// skips these, and they are added back.
     pub fn release(&self) {
         let mut lists = self.lock();
         for (partition, tail) in std::mem::take(&mut lists.held) {
