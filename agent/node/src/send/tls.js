@@ -24,6 +24,8 @@ const UNTRUSTED = new Set([
 const INVALID = /^(CERT_|CRL_|INVALID_|PATH_LENGTH_EXCEEDED|ERROR_IN_CERT_)/;
 /** Messages of OpenSSL about bytes that are not TLS. They depend on its version and on the bytes. */
 const NOT_TLS = /wrong version number|packet length too long|record layer failure|unsupported protocol|http request/i;
+/** An encrypted key: PKCS #8, and the older form of OpenSSL. The word alone may also be in a comment. */
+const ENCRYPTED = /^(-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)/m;
 const ALERT = /alert .*(certificate|unknown ca|handshake failure)/i;
 
 /**
@@ -118,7 +120,7 @@ export class Tls {
   /** @param {string} setting @param {string} path */
   async #privateKey(setting, path) {
     const pem = await read(setting, path, 'PRIVATE KEY-----', messages.TLS_NO_KEY);
-    if (pem.includes('ENCRYPTED')) {
+    if (ENCRYPTED.test(pem.toString('latin1'))) {
       throw unusable(setting, path, messages.TLS_KEY_ENCRYPTED);
     }
     return { pem, key: await attempt(setting, path, () => this.crypto.createPrivateKey(pem)) };

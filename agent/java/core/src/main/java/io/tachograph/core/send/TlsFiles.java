@@ -47,6 +47,12 @@ final class TlsFiles {
     private static final Pattern BLOCK =
             Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----");
 
+    /** PKCS #8, and the older form of OpenSSL. The word alone may also be in a comment. */
+    private static final Pattern ENCRYPTED =
+            Pattern.compile(
+                    "^(-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)",
+                    Pattern.MULTILINE);
+
     /** By key algorithm: the signature algorithm to test whether a key belongs to a certificate. */
     private static final Map<String, String> SIGNATURES =
             Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA");
@@ -171,7 +177,7 @@ final class TlsFiles {
 
     private PrivateKey privateKey() throws IOException {
         String text = read(KEY, key);
-        if (text.contains("ENCRYPTED")) {
+        if (ENCRYPTED.matcher(text).find()) {
             throw unusable(KEY, key, Messages.TLS_KEY_ENCRYPTED);
         }
         Matcher block = BLOCK.matcher(text);
