@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Tls } from '../src/send/tls.js';
+import { FILE_BYTES_MAX, Tls } from '../src/send/tls.js';
 import { Authority } from './support/certificates.js';
 
 const place = mkdtempSync(join(tmpdir(), 'tachograph-tls-files-'));
@@ -37,3 +37,12 @@ for (const [what, key] of [
     await assert.rejects(contextOf({ key }), { message: expected });
   });
 }
+
+test('a file of the maximum size is read, and one byte more is refused', async () => {
+  const pem = readFileSync(client.cert);
+  const padded = (size) => Buffer.concat([pem, Buffer.alloc(size - pem.length, '\n')]);
+  const cert = file('padded', padded(FILE_BYTES_MAX));
+  assert.ok(await contextOf({ cert }));
+  file('padded', padded(FILE_BYTES_MAX + 1));
+  await assert.rejects(contextOf({ cert }), { message: `tls_client_cert=${cert}: it has more than ${FILE_BYTES_MAX} bytes` });
+});

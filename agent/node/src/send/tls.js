@@ -11,6 +11,8 @@ import * as messages from '../messages.js';
 const require = createRequire(import.meta.url);
 /** Value of `tls_ca` for the authorities that Node.js trusts by default. */
 const SYSTEM = 'system';
+/** Maximum size of a file. All authorities that a system trusts have about 256 KiB. */
+export const FILE_BYTES_MAX = 4 << 20;
 /** Codes of OpenSSL for a chain that ends at no trusted authority. */
 const UNTRUSTED = new Set([
   'CERT_UNTRUSTED',
@@ -179,6 +181,9 @@ async function readRegular(path) {
     const kind = await file.stat();
     if (!kind.isFile() && !kind.isDirectory()) {
       throw new Error(messages.TLS_NOT_A_FILE);
+    }
+    if (kind.isFile() && kind.size > FILE_BYTES_MAX) {
+      throw new Error(messages.tlsTooLarge(FILE_BYTES_MAX));
     }
     return await file.readFile(); // fails for a directory, with the reason of the system
   } finally {

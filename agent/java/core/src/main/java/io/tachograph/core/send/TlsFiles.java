@@ -4,6 +4,7 @@ import io.tachograph.core.log.Messages;
 
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -39,6 +40,9 @@ import javax.net.ssl.TrustManagerFactory;
 final class TlsFiles {
     /** The value of {@code tls_ca} that selects the authorities that the JVM trusts by default. */
     private static final String SYSTEM = "system";
+
+    /** Maximum size of a file. All authorities that a system trusts have about 256 KiB. */
+    static final int FILE_BYTES_MAX = 4 << 20;
 
     private static final String CA = "tls_ca";
     private static final String CERT = "tls_client_cert";
@@ -241,7 +245,13 @@ final class TlsFiles {
             Path file = Path.of(path);
             // Reading a FIFO would wait for a writer.
             if (Files.readAttributes(file, BasicFileAttributes.class).isRegularFile()) {
-                return Files.readString(file, StandardCharsets.ISO_8859_1);
+                try (InputStream in = Files.newInputStream(file)) {
+                    byte[] bytes = in.readNBytes(FILE_BYTES_MAX + 1);
+                    if (bytes.length <= FILE_BYTES_MAX) {
+                        return new String(bytes, StandardCharsets.ISO_8859_1);
+                    }
+                }
+                why = Messages.tlsTooLarge(FILE_BYTES_MAX);
             }
         } catch (NoSuchFileException e) {
             why = "no such file";

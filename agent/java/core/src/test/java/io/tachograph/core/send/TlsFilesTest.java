@@ -17,10 +17,12 @@ import org.junit.jupiter.api.io.TempDir;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.security.KeyStore;
 import java.security.Provider;
 import java.security.Security;
 import java.security.cert.X509Certificate;
+import java.util.Arrays;
 import java.util.List;
 
 import javax.net.ssl.KeyManager;
@@ -99,6 +101,19 @@ class TlsFilesTest {
         for (Path key : List.of(locked.key(), old)) {
             fails(files(client.cert(), key), "tls_client_key", key, Messages.TLS_KEY_ENCRYPTED);
         }
+    }
+
+    @Test
+    void aFileOfTheMaximumSizeIsReadAndOneByteMoreIsRefused() throws Exception {
+        byte[] pem = Files.readAllBytes(client.cert());
+        Path cert = place.resolve("padded.pem");
+        byte[] padded = Arrays.copyOf(pem, TlsFiles.FILE_BYTES_MAX);
+        Arrays.fill(padded, pem.length, padded.length, (byte) '\n');
+        Files.write(cert, padded);
+        assertNotNull(files(cert, client.key()).context());
+        Files.write(cert, new byte[] {'\n'}, StandardOpenOption.APPEND);
+        String why = Messages.tlsTooLarge(TlsFiles.FILE_BYTES_MAX);
+        fails(files(cert, client.key()), "tls_client_cert", cert, why);
     }
 
     private TlsFiles files(Path cert, Path key) {
