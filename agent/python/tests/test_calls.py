@@ -356,6 +356,28 @@ class Limits(unittest.TestCase):
             self.assertEqual(len(recording.calls()), 3)
             self.assertEqual(recording.totals.calls_dropped, 4)
 
+    def test_the_number_of_a_call_has_24_bits_and_the_next_segment_is_recorded(self) -> None:
+        for buffer in (1_024, 65_536, 1 << 20):
+            with self.subTest(buffer), Recording(buffer=buffer) as recording:
+                with tachograph.span("outer"):
+                    recording.sender.step()
+                    this = track.here()
+                    [reader] = recording.sender.readers.values()
+                    reader.close_part()
+                    this.calls, reader.calls = (1 << 24) - 70_001, (1 << 24) - 70_000
+                    recording.sender.step()
+                    for at in range(100_000):
+                        f()
+                        if buffer < 1 << 20 and at % 100 == 0:
+                            recording.sender.step()
+                    self.assertLess(this.calls, 1 << 24)
+                    self.assertGreater(this.dropped, 25_000)
+                recording.sender.step()
+                before = recording.totals.calls_sent
+                f()
+                recording.sender.step()
+                self.assertEqual(recording.totals.calls_sent, before + 1, "the call of the next segment must be recorded")
+
     def test_long_segments_come_in_parts(self) -> None:
         with Recording() as recording:
             with tachograph.span("outer") as span:
