@@ -161,7 +161,8 @@ final class TlsFiles {
 
     private static List<Certificate> certificates(String setting, String path) throws IOException {
         List<Certificate> found = new ArrayList<>();
-        Matcher block = BLOCK.matcher(read(setting, path));
+        String text = read(setting, path);
+        Matcher block = BLOCK.matcher(text);
         try {
             CertificateFactory factory = CertificateFactory.getInstance("X.509");
             while (block.find()) {
@@ -174,7 +175,7 @@ final class TlsFiles {
             throw unusable(setting, path, e.getMessage());
         }
         if (found.isEmpty()) {
-            throw unusable(setting, path, Messages.TLS_NO_CERTIFICATE);
+            throw unusable(setting, path, Messages.TLS_NO_CERTIFICATE + remedy(text, path));
         }
         return found;
     }
@@ -198,7 +199,13 @@ final class TlsFiles {
                 isOther
                         ? "the key is not PKCS #8, convert it: openssl pkcs8 -topk8 -nocrypt -in "
                                 + key
-                        : Messages.TLS_NO_KEY);
+                        : Messages.TLS_NO_KEY + remedy(text, key));
+    }
+
+    /** The remedy for a PKCS #12 file. It begins with the tag of a sequence and a long length. */
+    private static String remedy(String text, String path) {
+        boolean isBinary = text.length() > 1 && text.charAt(0) == 0x30 && text.charAt(1) >= 0x80;
+        return isBinary ? "; convert a PKCS #12 file: openssl pkcs12 -nodes -in " + path : "";
     }
 
     private PrivateKey privateKey(String base64) throws IOException {

@@ -104,6 +104,16 @@ class TlsFilesTest {
     }
 
     @Test
+    void aPkcs12FileIsRefusedWithTheCommandThatConvertsIt() throws Exception {
+        ours.context(client); // writes the file
+        Path store = place.resolve(client.cert().getFileName() + ".p12");
+        String remedy = "; convert a PKCS #12 file: openssl pkcs12 -nodes -in " + store;
+        String noCertificate = Messages.TLS_NO_CERTIFICATE + remedy;
+        fails(files(store, store), "tls_client_cert", store, noCertificate);
+        fails(files(client.cert(), store), "tls_client_key", store, Messages.TLS_NO_KEY + remedy);
+    }
+
+    @Test
     void aFileOfTheMaximumSizeIsReadAndOneByteMoreIsRefused() throws Exception {
         byte[] pem = Files.readAllBytes(client.cert());
         Path cert = place.resolve("padded.pem");
