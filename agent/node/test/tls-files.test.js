@@ -27,7 +27,8 @@ for (const comment of ['# not ENCRYPTED\n', 'Bag Attributes: ENCRYPTED\r\n']) {
   });
 }
 
-const OLD = '-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n';
+const OLD =
+  '-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END EC PRIVATE KEY-----\n';
 for (const [what, key] of [
   ['PKCS #8', ours.sign('locked', undefined, 'secret').key],
   ['the older form of OpenSSL', file('old', OLD)],

@@ -22,7 +22,7 @@ import java.util.Map;
 
 /** The test plays the server, and steps the link. */
 class LinkTest {
-    private static final int HEARTBEAT_MS = 100;
+    private static final int BEAT_MS = 100;
     private static final int WAIT_MS = 600_000;
     private static final int STEPS_MAX = 100_000;
 
@@ -83,7 +83,7 @@ class LinkTest {
             stepUntil(link, Link.State.GREETING);
             try (SocketChannel server = listener.accept()) {
                 server.configureBlocking(false);
-                server.write(frame(Wire.WELCOME, 0, 1 << 20, HEARTBEAT_MS));
+                server.write(frame(Wire.WELCOME, 0, 1 << 20, BEAT_MS));
                 server.write(frame(Wire.WAIT, WAIT_MS));
                 server.write(frame(Wire.PONG, 0, 0, 0, 0, 0, 0, 0, 0));
                 stepUntil(link, Link.State.OPEN);
