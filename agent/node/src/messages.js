@@ -223,6 +223,11 @@ export function tlsRequired(code) {
   return `the server requires TLS: set tls_ca (error ${code})`;
 }
 
+/** @param {Value} most */
+export function tlsTooLarge(most) {
+  return `it has more than ${most} bytes`;
+}
+
 /** @param {Value} why */
 export function tlsUntrusted(why) {
   return `no authority of tls_ca has signed the server's certificate (${why})`;

@@ -130,6 +130,22 @@ test('WAIT stops DATA, not PING', () => {
   assert.match(log.lines.join(), /asked to wait/);
 });
 
+test('after WAIT the server may be silent, even if another frame follows', () => {
+  const { protocol } = conversation();
+  protocol.connected(0);
+  protocol.take(welcome(0, 1_000), 0);
+  protocol.take(
+    frame('WAIT', (out) => out.varint(60_000)),
+    0,
+  );
+  protocol.take(
+    frame('ACK', (out) => out.varint(0)),
+    10,
+  );
+  assert.equal(protocol.silence(63_000), null);
+  assert.match(protocol.silence(63_001) ?? '', /has not answered for 3000 ms/);
+});
+
 test('REJECT is counted and logged', () => {
   const { protocol, totals, log } = conversation();
   protocol.connected(0);

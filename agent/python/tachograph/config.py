@@ -201,9 +201,9 @@ class Settings:
     # generated: end
 
     def wants_probe(self, name: str) -> bool:
-        """`probes` lists the wanted probes; `-name` means all probes except this one."""
-        named = [probe for probe in self.probes if not probe.startswith("-")]
-        return f"-{name}" not in self.probes and (not named or "*" in named or name in named)
+        """`probes` lists the wanted probes; `-name` means all probes except this one. An empty list selects none."""
+        is_excluding = bool(self.probes) and all(probe.startswith("-") for probe in self.probes)
+        return f"-{name}" not in self.probes and (is_excluding or "*" in self.probes or name in self.probes)
 
 
 _FIELDS = {one.name: one for one in fields(Settings)}

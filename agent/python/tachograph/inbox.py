@@ -43,9 +43,10 @@ class Inbox:
                 ("name", label, wire.LABEL_NAME_BYTES_MAX),
                 ("value", str(value), wire.LABEL_VALUE_BYTES_MAX),
             ):
-                if len(text) > most:
+                size = wire.size(text)
+                if size > most:
                     shown = label[: wire.LABEL_NAME_BYTES_MAX]
-                    raise ValueError(f"the {what} of the label {shown} has {len(text)} characters, at most {most} are allowed")
+                    raise ValueError(f"the {what} of the label {shown} has {size} bytes, at most {most} are allowed")
         return tuple(sorted({**self.labels, "__name__": name, **{key: str(value) for key, value in labels.items()}}.items()))
 
     def sample(self, series: Labels, value: Value, at: Optional[int] = None) -> None:
@@ -61,8 +62,10 @@ class Inbox:
             with self.home.lock:
                 self.entries_dropped += 1
         else:
-            self.entry_bytes += len(body)  # a race may lose an update, but the limit on memory need not be exact
-            self.entries.append((series, time_ns() if at is None else at, body[: wire.ENTRY_BYTES_MAX]))
+            content = body[: wire.ENTRY_BYTES_MAX]
+            # A race may lose an update, but the limit on memory need not be exact.
+            self.entry_bytes += len(content) if isinstance(content, bytes) else wire.size(content)
+            self.entries.append((series, time_ns() if at is None else at, content))
 
     # ---- the sender's side ----
 

@@ -263,7 +263,8 @@ class Link:
     def _expire(self, now: float) -> None:
         """Checks the time limits on silence of the server."""
         if self.state is State.OPEN:
-            if now - self.heard_at > 3 * self.heartbeat_s:
+            # The server may be silent until `hold_until`, even if a frame arrives before.
+            if now - max(self.heard_at, self.hold_until) > 3 * self.heartbeat_s:
                 raise TimeoutError(messages.server_silent(f"{3 * self.heartbeat_s:g} s"))
             return
         self.waited_s += min(now - self.stepped_at, _STEP_S_MAX)
@@ -309,7 +310,6 @@ class Link:
             self.outbox.acknowledge(body.varint())
         elif type_ == wire.WAIT:
             self.hold_until = now + min(body.varint() / 1e3, _HEARTBEAT_S[1])
-            self.heard_at = self.hold_until  # the server has announced that it will be silent
             self.log.say_once("wait", messages.SERVER_IS_FULL)
         elif type_ == wire.ERROR:
             raise self._refusal(body.varint(), body.string(), now)

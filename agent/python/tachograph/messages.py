@@ -179,6 +179,10 @@ def tls_required(code: object) -> str:
     return f"the server requires TLS: set tls_ca (error {code})"
 
 
+def tls_too_large(most: object) -> str:
+    return f"it has more than {most} bytes"
+
+
 def tls_untrusted(why: object) -> str:
     return f"no authority of tls_ca has signed the server's certificate ({why})"
 

@@ -15,7 +15,7 @@ from .context import Context
 from .dictionary import Dictionary
 from .outbox import Outbox
 from .totals import Totals
-from .track import ATTRIBUTE, BEGIN, CALLS_MAX, ESCAPE, FAILED, RENAME, Track, Word
+from .track import ATTRIBUTE, BEGIN, ESCAPE, FAILED, RENAME, Track, Word, look_within
 
 # Events of a long part. A deep recursion permits more, up to EVENTS_MAX_DEEP, because shorter parts would consist mostly of
 # carried calls.
@@ -100,7 +100,7 @@ class TrackReader:
                 self._close_if_long()
             except Exception:
                 self._spoil(owed + _entered(chunk))
-        self.track.look = self.track.home.look_half if self.calls < CALLS_MAX else -1
+        self.track.look = look_within(self.track.home.look_half, self.calls)
         if self.event_count and now - self.start > AGE_MAX_NS:
             self.close_part()
         return total

@@ -16,6 +16,7 @@ import weakref
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from . import wire
 from .operations import METHOD, SHARED
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _UNCHANGED_S = 60.0
 _SUM, _LONGEST, _FAILED, _BUCKETS = 0, 1, 3, 4
 _ROW_LENGTH = _BUCKETS + len(BOUNDS) + 1
 _NAME = "tacho_operation_seconds"
-_LABEL_CHARS_MAX = 1_360  # below the limit of 4,096 bytes for a label, for characters of up to 3 bytes
 
 # Maps the bit length of (duration - 1) to the index of the duration's bucket in a row.
 _CELLS = [_BUCKETS + sum(1 << bits > bound for bound in BOUNDS) for bits in range(65)]
@@ -146,8 +146,7 @@ def _merge(into: Table, table: Table, slot: int) -> None:
 
 
 def _tell(operation: int, calls: int, row: Row, longest: int, inbox: Inbox) -> None:
-    name = SHARED.entries[operation][1]
-    labels: dict[str, object] = {"operation": name if len(name) <= _LABEL_CHARS_MAX else f"{name[:_LABEL_CHARS_MAX]}…"}
+    labels: dict[str, object] = {"operation": wire.cut(SHARED.entries[operation][1], wire.LABEL_VALUE_BYTES_MAX).decode()}
     inbox.sample(inbox.series(f"{_NAME}_count", labels), calls)
     inbox.sample(inbox.series(f"{_NAME}_sum", labels), row[_SUM] / 1e9)
     inbox.sample(inbox.series(f"{_NAME}_max", labels), longest / 1e9)

@@ -19,6 +19,9 @@ from . import messages
 # Value of `tls_ca` for the authorities that Python trusts by default.
 SYSTEM = "system"
 
+# Maximum size of a file. All authorities that a system trusts have about 256 KiB.
+FILE_BYTES_MAX = 4 << 20
+
 _READ_BYTES = 65_536
 # Reasons of OpenSSL for bytes that are not TLS; the name depends on the version and on the bytes.
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "UNSUPPORTED_PROTOCOL", "HTTP_REQUEST")
@@ -187,18 +190,20 @@ def _check(setting: str, path: str, mark: bytes, missing: str) -> None:
     try:
         mode = os.stat(path).st_mode
         is_readable = stat.S_ISREG(mode) or stat.S_ISDIR(mode)  # reading a FIFO would block; the system refuses a directory
-        is_there = is_readable and mark in _content(path)
+        content = _content(path) if is_readable else b""
     except (OSError, ValueError) as e:  # ValueError: not a path
         raise _unusable(setting, path, e) from e
     if not is_readable:
         raise _unusable(setting, path, messages.TLS_NOT_A_FILE)
-    if not is_there:
+    if len(content) > FILE_BYTES_MAX:
+        raise _unusable(setting, path, messages.tls_too_large(FILE_BYTES_MAX))
+    if mark not in content:
         raise _unusable(setting, path, missing)
 
 
 def _content(path: str) -> bytes:
     with open(path, "rb") as file:
-        return file.read()
+        return file.read(FILE_BYTES_MAX + 1)
 
 
 def _unusable(setting: str, path: str, why: Any) -> TlsError:

@@ -39,9 +39,9 @@ BEGIN, FAILED, UNWIND, ATTRIBUTE, RENAME = range(5)
 # (ATTRIBUTE, call, key, str or int)
 # (RENAME, operation)                                             changes the operation of the open outermost call
 
-# The number of a call in its segment has 24 bits. The sender compares the calls that it has read with this limit. 65,536 numbers
-# are for calls that the strand begins before the sender reads them.
-CALLS_MAX = (1 << 24) - 65_536
+# The number of a call in its segment has 24 bits. A strand compares its calls with this limit only in the slow path, so `look` is
+# at most the count of calls that are left (see `look_within`).
+CALLS_MAX = (1 << 24) - 16
 
 # Stands in for the words of a strand that drops calls. Its length is above any limit.
 FULL = range(sys.maxsize)
@@ -76,6 +76,16 @@ class Home:
 
 
 home = Home()
+
+
+def look_within(look: int, calls: int) -> int:
+    """`look`, or less if the segment has few numbers left. `calls`: count of calls of the segment so far.
+
+    A call has at least two words. Until `look` is set again, the strand appends at most `look` words, and as many again while
+    the sender removes the words that it reads. So it begins at most `look` calls.
+    """
+    return max(-1, min(look, CALLS_MAX - calls))
+
 
 # The `look` of a track that records nothing because the agent is off.
 LOOK_OFF = -2
@@ -191,10 +201,11 @@ class Track:
 
     def admit(self) -> bool:
         """The slow path of an enter. Returns True if the call can be recorded."""
-        if self.words is FULL or self.calls >= CALLS_MAX:
+        calls = self.calls if self.open >= 0 else NO_CALL  # without an open call, the call begins a new segment
+        if self.words is FULL or calls >= CALLS_MAX:
             return False
         self.home.wake()
-        self.look = self.home.look_full
+        self.look = look_within(self.home.look_full, calls)
         return len(self.events) <= self.look
 
     def count_dropped(self) -> None:

@@ -78,6 +78,11 @@ def put_blob(out: bytearray, data: bytes) -> None:
     out += data
 
 
+def size(text: str) -> int:
+    """The bytes of the text in UTF-8, encoded as by `cut`."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
 def cut(text: str, bytes_max: int) -> bytes:
     """UTF-8; longer text is cut between two characters and ends with an ellipsis. Lone surrogates become question marks."""
     data = text.encode("utf-8", "replace")

@@ -297,12 +297,23 @@ class Limits(unittest.TestCase):
     def test_labels_over_the_limits_are_refused_with_their_length(self) -> None:
         with Recording() as recording:
             for labels, says in (
-                ({"a" * 257: "v"}, "the name of the label a{256} has 257 characters, at most 256 are allowed"),
-                ({"b": "v" * 4_097}, "the value of the label b has 4097 characters, at most 4096 are allowed"),
+                ({"a" * 257: "v"}, "the name of the label a{256} has 257 bytes, at most 256 are allowed"),
+                ({"ä" * 129: "v"}, "the name of the label ä{129} has 258 bytes, at most 256 are allowed"),
+                ({"b": "v" * 4_097}, "the value of the label b has 4097 bytes, at most 4096 are allowed"),
+                ({"b": "😀" * 1_025}, "the value of the label b has 4100 bytes, at most 4096 are allowed"),
             ):
                 with self.assertRaisesRegex(ValueError, says):
                     recording.inbox.series("m", {**labels})
             self.assertIn(("c" * 256, "v" * 4_096), recording.inbox.series("m", {"c" * 256: "v" * 4_096}))
+            self.assertIn(("ä" * 128, "😀" * 1_024), recording.inbox.series("m", {"ä" * 128: "😀" * 1_024}))
+
+    def test_the_bytes_of_waiting_entries_are_counted(self) -> None:
+        with Recording() as recording:
+            series = recording.inbox.series("m", {})
+            for body, size in ((b"abc", 3), ("abc", 3), ("äöü", 6), ("😀", 4), ("\ud800", 1), (b"x" * 1_048_577, 1_048_576)):
+                recording.inbox.entry_bytes = 0
+                recording.inbox.entry(series, body)
+                self.assertEqual(recording.inbox.entry_bytes, size, body[:5])
 
     def test_a_full_buffer_drops_whole_calls_and_counts_them(self) -> None:
         with Recording(buffer=1_024) as recording:
@@ -344,6 +355,28 @@ class Limits(unittest.TestCase):
             recording.sender.step()
             self.assertEqual(len(recording.calls()), 3)
             self.assertEqual(recording.totals.calls_dropped, 4)
+
+    def test_the_number_of_a_call_has_24_bits_and_the_next_segment_is_recorded(self) -> None:
+        for buffer in (1_024, 65_536, 1 << 20):
+            with self.subTest(buffer), Recording(buffer=buffer) as recording:
+                with tachograph.span("outer"):
+                    recording.sender.step()
+                    this = track.here()
+                    [reader] = recording.sender.readers.values()
+                    reader.close_part()
+                    this.calls, reader.calls = (1 << 24) - 70_001, (1 << 24) - 70_000
+                    recording.sender.step()
+                    for at in range(100_000):
+                        f()
+                        if buffer < 1 << 20 and at % 100 == 0:
+                            recording.sender.step()
+                    self.assertLess(this.calls, 1 << 24)
+                    self.assertGreater(this.dropped, 25_000)
+                recording.sender.step()
+                before = recording.totals.calls_sent
+                f()
+                recording.sender.step()
+                self.assertEqual(recording.totals.calls_sent, before + 1, "the call of the next segment must be recorded")
 
     def test_long_segments_come_in_parts(self) -> None:
         with Recording() as recording:

@@ -300,6 +300,16 @@ class Conversations(LinkTest):
         self.link.hold_until = before
         self.hears("DICT", "DATA 1")
 
+    def test_after_wait_the_server_may_be_silent_even_if_another_frame_follows(self) -> None:
+        self.opened()
+        self.says(wire.frame(wire.WAIT, varints(60_000)), wire.frame(wire.ACK, varints(0)))
+        self.until(lambda: self.link.hold_until)
+        self.settle()
+        for silence_s, state in ((14, link.State.OPEN), (16, link.State.RESTING)):
+            with mock.patch.object(link, "monotonic", return_value=self.link.hold_until + silence_s):
+                self.link.step()
+            self.assertIs(self.link.state, state)
+
     def test_a_refused_record_is_counted_and_logged(self) -> None:
         self.opened()
         self.says(wire.frame(wire.REJECT, varints(1, 2, 4) + b"text"), wire.frame(99, b"of a later version"))

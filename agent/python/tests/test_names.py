@@ -126,8 +126,9 @@ class Config(unittest.TestCase):
 
     def test_probes_are_selected(self) -> None:
         for probes, expected in [
-            ("", True),
+            ("", False),
             ("*", True),
+            ("*,-dbapi", False),
             ("http", False),
             ("dbapi,http", True),
             ("-dbapi", False),

@@ -444,6 +444,15 @@ class Counts(RulesTest):
         TALLIES.told[id_] = (6, time.monotonic() - 61)
         self.assertEqual(self.told()["seconds_max rules.counted"], 0, "an operation without new calls must be sent once a minute")
 
+    def test_a_long_name_is_cut_to_the_limit_of_a_label(self) -> None:
+        for name, bytes_max in (("n" * 4_096, 4_096), ("n" * 4_097, 4_096), ("ä" * 3_000, 4_096), ("😀" * 1_360, 4_096)):
+            TALLIES.forget()
+            TALLIES.add(SHARED.id(METHOD, name), 10, False)
+            [label] = {key.split(" ")[1] for key in self.told()}
+            self.assertLessEqual(len(label.encode()), bytes_max)
+            self.assertGreater(len(label.encode()), bytes_max - 4)
+            self.assertTrue(label == name or label == f"{name[: len(label) - 1]}…", label[-9:])
+
     def test_threads_that_end_stay_counted(self) -> None:
         id_ = SHARED.id(METHOD, "rules.threads")
 

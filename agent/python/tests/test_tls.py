@@ -11,6 +11,9 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Optional
+from unittest import mock
+
+from tachograph import tls
 
 from .certificates import Authority, Pair
 from .packages import packages
@@ -81,6 +84,21 @@ with tachograph.span("outer"):
 tachograph.flush(30)
 sys.exit("ssl" in sys.modules)
 """
+
+
+class Files(unittest.TestCase):
+    def test_a_file_of_the_maximum_size_is_read_and_one_byte_more_is_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            ours = Authority(folder, "ours")
+            path = Path(folder, "padded.pem")
+            path.write_bytes(Path(ours.file).read_bytes().ljust(tls.FILE_BYTES_MAX, b"\n"))
+            files = tls.Tls(str(path), "", "")
+            files.open(mock.Mock(), "localhost")
+            with path.open("ab") as file:
+                file.write(b"\n")
+            with self.assertRaises(tls.TlsError) as caught:
+                files.open(mock.Mock(), "localhost")
+            self.assertEqual(str(caught.exception), f"tls_ca={path}: it has more than {tls.FILE_BYTES_MAX} bytes")
 
 
 class TlsTest(ServerTest):

@@ -11,8 +11,8 @@ export const NONE = '–';
 /** Three significant digits, at most three after the point, without trailing zeros there: 1.24, 12.4, 124, 0.012. From 1000
  * on, all digits before the point. */
 export function digits(value: number): string {
-  if (value === 0) return '0';
   const size = Math.abs(value);
+  if (size < 0.0005) return '0';
   const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.995 ? 2 : 3;
   const text = value.toFixed(places);
   return places === 0 ? text : text.replace(/\.?0+$/, '') || '0';
@@ -22,7 +22,7 @@ export function digits(value: number): string {
 export function duration(ns: number | null | undefined): string {
   if (ns === null || ns === undefined || !Number.isFinite(ns)) return NONE;
   const size = Math.abs(ns);
-  if (size < 999.5) return `${digits(Math.round(ns * 1000) / 1000)} ns`;
+  if (size < 999.5) return `${digits(ns)} ns`;
   if (size < 999.5e3) return `${digits(ns / 1e3)} µs`;
   if (size < 999.5e6) return `${digits(ns / 1e6)} ms`;
   if (size < 59.95e9) return `${digits(ns / 1e9)} s`;

@@ -10,7 +10,7 @@ import { useResource } from '../lib/resource';
 import { change, linkTo, usePlace } from '../lib/router';
 import { fromNanos, moment } from '../lib/time';
 import { duration, grouped } from '../lib/units';
-import { clamp, labelOf, traceFrames, type View } from '../trace/icicle';
+import { labelOf, traceFrames, viewOf, viewText, type View } from '../trace/icicle';
 import { belowDepth, reveal, rowsOf, summary, type TreeRow } from '../trace/tree';
 
 export function TracePage({ id }: { id: string }) {
@@ -79,18 +79,9 @@ function useView(whole: View): [View, (view: View) => void] {
   const update = (next: View): void => {
     setView(next);
     clearTimeout(timer.current);
-    const all = next.start === whole.start && next.end === whole.end;
-    timer.current = setTimeout(
-      () => change({ at: all ? null : `${Math.round(next.start)}-${Math.round(next.end)}` }),
-      300,
-    );
+    timer.current = setTimeout(() => change({ at: viewText(next, whole) }), 300);
   };
   return [view, update];
-}
-
-function viewOf(text: string | null, whole: View): View {
-  const found = /^(\d+)-(\d+)$/.exec(text ?? '');
-  return found === null ? whole : clamp({ start: Number(found[1]), end: Number(found[2]) }, whole);
 }
 
 function Head({ trace }: { trace: Trace }) {

@@ -83,11 +83,15 @@ function ranked(list: Suggestion[], word: string): Suggestion[] {
     .map(({ suggestion }) => suggestion);
 }
 
-/** Replaces the word at the cursor by the suggestion. A label value is replaced only up to the cursor. A quote or bracket that
- * already follows is not repeated. */
+/** Replaces the word at the cursor by the suggestion. A label value is replaced only up to the cursor. A quote, a bracket or the
+ * operator of a label that already follows is not repeated. */
 export function accept(text: string, cursor: number, context: Context, suggestion: Suggestion): Edit {
   if (context.kind === 'none') return { text, cursor };
   const rest = text.slice(cursor).replace(/^[A-Za-z0-9_:.]*/, context.kind === 'value' ? '$&' : '');
+  if (suggestion.kind === 'label' && /^\s*[=!]/.test(rest)) {
+    const before = text.slice(0, context.from) + suggestion.label;
+    return { text: before + rest, cursor: before.length };
+  }
   const last = suggestion.insert.at(-1) ?? '';
   const doubled = '"](='.includes(last) && rest.startsWith(last);
   const insert = doubled ? suggestion.insert.slice(0, -1) : suggestion.insert;

@@ -21,7 +21,7 @@ interface Scan {
   word: { text: string; from: number; to: number } | null;
   /** Text and start of a string that the cursor is in. */
   quoted: { text: string; from: number } | null;
-  /** The last label before an operator in braces, such as `job` of `job=~"`. */
+  /** The label before the operator of the current matcher in braces, such as `job` of `job=~"`. */
   label: string | null;
   comment: boolean;
 }
@@ -54,6 +54,7 @@ function step(text: string, at: number, state: Scan): number {
   else if (')}]'.includes(char)) state.open.pop();
   else if ((char === '=' || char === '!') && state.open.at(-1)?.bracket === '{' && state.word !== null)
     state.label = state.word.text;
+  if ('{,}'.includes(char)) state.label = null;
   if (!/\s/.test(char)) state.word = null;
   return at + 1;
 }

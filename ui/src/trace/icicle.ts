@@ -66,6 +66,18 @@ export function clamp(view: View, whole: View): View {
   return { start, end: start + width };
 }
 
+/** The view as text for the address; null for the whole. A view starts below 0 if a span starts before the root. */
+export function viewText(view: View, whole: View): string | null {
+  const isWhole = view.start === whole.start && view.end === whole.end;
+  return isWhole ? null : `${Math.round(view.start)}-${Math.round(view.end)}`;
+}
+
+/** The view of a text from `viewText`; the whole for other text. */
+export function viewOf(text: string | null, whole: View): View {
+  const found = /^(-?\d+)-(-?\d+)$/.exec(text ?? '');
+  return found === null ? whole : clamp({ start: Number(found[1]), end: Number(found[2]) }, whole);
+}
+
 /** Zooms by a factor (> 1 zooms out) around a fixed point. */
 export function zoom(view: View, whole: View, factor: number, around: number): View {
   return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);

@@ -10,6 +10,8 @@ import {
   shortName,
   ticks,
   traceFrames,
+  viewOf,
+  viewText,
   zoom,
 } from '../../src/trace/icicle';
 import { belowDepth, move, reveal, rowsOf, summary, visibleRows } from '../../src/trace/tree';
@@ -160,6 +162,22 @@ describe('icicle', () => {
     expect(clamp({ start: 500, end: 500 }, whole)).toEqual({ start: 500, end: 510 });
     expect(clamp({ start: -1, end: 5000 }, whole)).toEqual(whole);
     expect(zoom(whole, whole, 0.5, 250)).toEqual({ start: 125, end: 625 });
+  });
+
+  test.each([
+    [-400, -100, '-400--100'],
+    [-400, 300, '-400-300'],
+    [0, 300.4, '0-300'],
+    [-500, 1000, null],
+  ])('the view from %d to %d is %j in the address', (start, end, text) => {
+    const whole = { start: -500, end: 1000 };
+    expect(viewText({ start, end }, whole)).toBe(text);
+    expect(viewOf(text, whole)).toEqual({ start, end: Math.round(end) });
+  });
+
+  test.each(['', '5', '-', '1-x', '1-2-3', '--5-9'])('the text %j is no view', (text) => {
+    const whole = { start: -500, end: 1000 };
+    expect(viewOf(text, whole)).toEqual(whole);
   });
 
   test('the ruler has round steps', () => {

@@ -127,7 +127,6 @@ export class Protocol {
         break;
       case FRAME.WAIT:
         this.holdUntil = now + Math.min(Number(body.varint()), SAID_MS_MAX);
-        this.lastHeard = this.holdUntil; // the server has announced that it will be silent
         this.log.sayOnce('wait', messages.SERVER_IS_FULL);
         break;
       case FRAME.ERROR:
@@ -261,6 +260,8 @@ export class Protocol {
    */
   silence(now) {
     const limit = this.state === 'open' ? 3 * this.heartbeatMs : GREETING_MS;
-    return this.state !== 'closed' && now - this.lastHeard > limit ? messages.serverSilent(`${limit} ms`) : null;
+    // The server may be silent until holdUntil, even if a frame arrives before.
+    const silence = now - Math.max(this.lastHeard, this.holdUntil);
+    return this.state !== 'closed' && silence > limit ? messages.serverSilent(`${limit} ms`) : null;
   }
 }

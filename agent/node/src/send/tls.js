@@ -11,6 +11,8 @@ import * as messages from '../messages.js';
 const require = createRequire(import.meta.url);
 /** Value of `tls_ca` for the authorities that Node.js trusts by default. */
 const SYSTEM = 'system';
+/** Maximum size of a file. All authorities that a system trusts have about 256 KiB. */
+export const FILE_BYTES_MAX = 4 << 20;
 /** Codes of OpenSSL for a chain that ends at no trusted authority. */
 const UNTRUSTED = new Set([
   'CERT_UNTRUSTED',
@@ -24,6 +26,8 @@ const UNTRUSTED = new Set([
 const INVALID = /^(CERT_|CRL_|INVALID_|PATH_LENGTH_EXCEEDED|ERROR_IN_CERT_)/;
 /** Messages of OpenSSL about bytes that are not TLS. They depend on its version and on the bytes. */
 const NOT_TLS = /wrong version number|packet length too long|record layer failure|unsupported protocol|http request/i;
+/** An encrypted key: PKCS #8, and the older form of OpenSSL. The word alone may also be in a comment. */
+const ENCRYPTED = /^(-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)/m;
 const ALERT = /alert .*(certificate|unknown ca|handshake failure)/i;
 
 /**
@@ -118,7 +122,7 @@ export class Tls {
   /** @param {string} setting @param {string} path */
   async #privateKey(setting, path) {
     const pem = await read(setting, path, 'PRIVATE KEY-----', messages.TLS_NO_KEY);
-    if (pem.includes('ENCRYPTED')) {
+    if (ENCRYPTED.test(pem.toString('latin1'))) {
       throw unusable(setting, path, messages.TLS_KEY_ENCRYPTED);
     }
     return { pem, key: await attempt(setting, path, () => this.crypto.createPrivateKey(pem)) };
@@ -177,6 +181,9 @@ async function readRegular(path) {
     const kind = await file.stat();
     if (!kind.isFile() && !kind.isDirectory()) {
       throw new Error(messages.TLS_NOT_A_FILE);
+    }
+    if (kind.isFile() && kind.size > FILE_BYTES_MAX) {
+      throw new Error(messages.tlsTooLarge(FILE_BYTES_MAX));
     }
     return await file.readFile(); // fails for a directory, with the reason of the system
   } finally {

@@ -41,8 +41,11 @@ public final class Settings {
      */
     static final String UNREADABLE = "<unreadable>";
 
-    /** Used as {@code token} if the given value cannot be read. It is not a valid token. */
-    static final String UNREADABLE_TOKEN = " ";
+    /**
+     * Used as {@code token} if the given value cannot be read. It is not a valid token. No variable
+     * contains this character, so a blank token in the environment differs from it.
+     */
+    static final String UNREADABLE_TOKEN = "\0";
 
     /** If one of these settings cannot be read, the agent must not connect. */
     private static final Set<Setting> REQUIRED =

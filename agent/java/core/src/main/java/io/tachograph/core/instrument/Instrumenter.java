@@ -90,11 +90,7 @@ public final class Instrumenter {
         Probe methods = new MethodProbe();
         List<Probe> all = new ArrayList<>(probes);
         all.add(methods); // last: its call is the innermost if several probes match a method
-        List<String> wanted = wanted(all);
-        for (Probe probe : all) {
-            if (!isWanted(probe.name(), wanted)) {
-                continue;
-            }
+        for (Probe probe : wanted(all)) {
             try {
                 setup.of(probe.name());
                 builder = probe.install(builder, setup);
@@ -110,8 +106,8 @@ public final class Instrumenter {
         return installed;
     }
 
-    /** Returns the entries of the setting {@code probes} without unknown names. */
-    private List<String> wanted(List<Probe> all) {
+    /** Returns the probes that the setting selects. Unknown names are logged. */
+    List<Probe> wanted(List<Probe> all) {
         List<String> names = all.stream().map(Probe::name).collect(Collectors.toList());
         List<String> given = settings.list(Setting.PROBES);
         List<String> known = new ArrayList<>(given);
@@ -121,17 +117,22 @@ public final class Instrumenter {
             String used = known.isEmpty() ? Setting.PROBES.fallback() : String.join(",", known);
             String allowed = Messages.probesExpected(String.join(", ", names));
             log.say(settings.wrong(Setting.PROBES, String.join(",", given), allowed, used));
+            known = List.of(used.split(","));
         }
-        return known;
+        List<String> entries = known;
+        return all.stream()
+                .filter(probe -> isWanted(probe.name(), entries))
+                .collect(Collectors.toList());
     }
 
     /**
      * True if the setting selects the probe: {@code *} selects all probes, a name selects one, and
-     * {@code -name} excludes one. A setting with only exclusions selects all other probes.
+     * {@code -name} excludes one. A setting with only exclusions selects all other probes, and an
+     * empty setting selects none.
      */
     private static boolean isWanted(String name, List<String> wanted) {
-        boolean others =
-                wanted.contains("*") || wanted.stream().allMatch(entry -> entry.startsWith("-"));
+        boolean isExcluding = wanted.stream().allMatch(entry -> entry.startsWith("-"));
+        boolean others = wanted.contains("*") || isExcluding && !wanted.isEmpty();
         return !wanted.contains("-" + name) && (others || wanted.contains(name));
     }
 

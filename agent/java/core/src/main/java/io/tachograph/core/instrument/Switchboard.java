@@ -21,6 +21,7 @@ import java.util.List;
 public final class Switchboard implements Runnable {
     private static final long FOREVER_NANOS = Long.MAX_VALUE / 4;
     private static final long MILLI = 1_000_000;
+    private static final String EXCLUDED = "the setting probes excludes the probe \"methods\"";
 
     /**
      * Delays of further checks after a change of rules or moves. A class that is loading at the
@@ -248,7 +249,7 @@ public final class Switchboard implements Runnable {
             if (patterns.methodsProbed) {
                 report.rule(totals.decides[selection.ownCount() + at], serverRules.get(at).fault);
             } else {
-                report.rule(0, "the setting probes excludes the probe \"methods\"");
+                report.rule(0, EXCLUDED);
             }
         }
         for (Moves.Move move : moves.all()) {
@@ -284,10 +285,21 @@ public final class Switchboard implements Runnable {
         WatchedClasses.Totals totals = watched.totals(list);
         for (int at = 0; at < selection.ownCount(); at++) {
             Rule rule = list.rule(at);
+            if (!patterns.methodsProbed) {
+                sayUseless(rule);
+                continue;
+            }
             if (isEnd && (rule.state == State.OFF || totals.fits[at] > 0)) {
                 continue;
             }
             warn(rule.setting().key() + ": the pattern " + rule.text, rule, totals, at);
+        }
+    }
+
+    private void sayUseless(Rule rule) {
+        String key = rule.setting().key();
+        if (rule.state != State.OFF) {
+            log.sayOnce(key, key + " has no effect: " + EXCLUDED);
         }
     }
 

@@ -214,6 +214,10 @@ public final class Messages {
         return "the server requires TLS: set tls_ca (error " + code + ")";
     }
 
+    public static String tlsTooLarge(Object most) {
+        return "it has more than " + most + " bytes";
+    }
+
     public static String tlsUntrusted(Object why) {
         return "no authority of tls_ca has signed the server's certificate (" + why + ")";
     }

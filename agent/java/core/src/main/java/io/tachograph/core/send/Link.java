@@ -292,7 +292,9 @@ final class Link {
 
     private void expire(long now) throws IOException {
         if (state == State.OPEN) {
-            if (now - lastHeard > 3 * heartbeatNanos) {
+            // The server may be silent until holdUntil, even if a frame arrives before.
+            long silentSince = lastHeard - holdUntil > 0 ? lastHeard : holdUntil;
+            if (now - silentSince > 3 * heartbeatNanos) {
                 throw new IOException(
                         Messages.serverSilent(3 * heartbeatNanos / MILLI + " ms"));
             }
@@ -332,7 +334,6 @@ final class Link {
             case Wire.WAIT:
                 holding = true;
                 holdUntil = now + Math.min(body.varint(), 600_000) * MILLI;
-                lastHeard = holdUntil; // the server may be silent until holdUntil
                 log.sayOnce("wait", Messages.SERVER_IS_FULL);
                 break;
             case Wire.ERROR:
@@ -385,6 +386,7 @@ final class Link {
         probesHeard = false;
         rulesDue = now + RULES_NANOS;
         holding = false;
+        holdUntil = now;
         totals.connects++;
         totals.connected = true;
         backoff.reset();

@@ -4,6 +4,7 @@ import io.tachograph.core.log.Messages;
 
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -40,12 +41,21 @@ final class TlsFiles {
     /** The value of {@code tls_ca} that selects the authorities that the JVM trusts by default. */
     private static final String SYSTEM = "system";
 
+    /** Maximum size of a file. All authorities that a system trusts have about 256 KiB. */
+    static final int FILE_BYTES_MAX = 4 << 20;
+
     private static final String CA = "tls_ca";
     private static final String CERT = "tls_client_cert";
     private static final String KEY = "tls_client_key";
 
     private static final Pattern BLOCK =
             Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----");
+
+    /** PKCS #8, and the older form of OpenSSL. The word alone may also be in a comment. */
+    private static final Pattern ENCRYPTED =
+            Pattern.compile(
+                    "^(-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)",
+                    Pattern.MULTILINE);
 
     /** By key algorithm: the signature algorithm to test whether a key belongs to a certificate. */
     private static final Map<String, String> SIGNATURES =
@@ -151,7 +161,8 @@ final class TlsFiles {
 
     private static List<Certificate> certificates(String setting, String path) throws IOException {
         List<Certificate> found = new ArrayList<>();
-        Matcher block = BLOCK.matcher(read(setting, path));
+        String text = read(setting, path);
+        Matcher block = BLOCK.matcher(text);
         try {
             CertificateFactory factory = CertificateFactory.getInstance("X.509");
             while (block.find()) {
@@ -164,14 +175,14 @@ final class TlsFiles {
             throw unusable(setting, path, e.getMessage());
         }
         if (found.isEmpty()) {
-            throw unusable(setting, path, Messages.TLS_NO_CERTIFICATE);
+            throw unusable(setting, path, Messages.TLS_NO_CERTIFICATE + remedy(text, path));
         }
         return found;
     }
 
     private PrivateKey privateKey() throws IOException {
         String text = read(KEY, key);
-        if (text.contains("ENCRYPTED")) {
+        if (ENCRYPTED.matcher(text).find()) {
             throw unusable(KEY, key, Messages.TLS_KEY_ENCRYPTED);
         }
         Matcher block = BLOCK.matcher(text);
@@ -188,7 +199,13 @@ final class TlsFiles {
                 isOther
                         ? "the key is not PKCS #8, convert it: openssl pkcs8 -topk8 -nocrypt -in "
                                 + key
-                        : Messages.TLS_NO_KEY);
+                        : Messages.TLS_NO_KEY + remedy(text, key));
+    }
+
+    /** The remedy for a PKCS #12 file. It begins with the tag of a sequence and a long length. */
+    private static String remedy(String text, String path) {
+        boolean isBinary = text.length() > 1 && text.charAt(0) == 0x30 && text.charAt(1) >= 0x80;
+        return isBinary ? "; convert a PKCS #12 file: openssl pkcs12 -nodes -in " + path : "";
     }
 
     private PrivateKey privateKey(String base64) throws IOException {
@@ -235,7 +252,13 @@ final class TlsFiles {
             Path file = Path.of(path);
             // Reading a FIFO would wait for a writer.
             if (Files.readAttributes(file, BasicFileAttributes.class).isRegularFile()) {
-                return Files.readString(file, StandardCharsets.ISO_8859_1);
+                try (InputStream in = Files.newInputStream(file)) {
+                    byte[] bytes = in.readNBytes(FILE_BYTES_MAX + 1);
+                    if (bytes.length <= FILE_BYTES_MAX) {
+                        return new String(bytes, StandardCharsets.ISO_8859_1);
+                    }
+                }
+                why = Messages.tlsTooLarge(FILE_BYTES_MAX);
             }
         } catch (NoSuchFileException e) {
             why = "no such file";

@@ -140,6 +140,8 @@ class SettingsTest {
         Settings settings = Settings.load(null, Map.of("TACHO_TOKEN", " ", "TACHO_TOKEN_FILE", ""));
         assertEquals(" ", settings.text(Setting.TOKEN));
         assertEquals(List.of(), settings.warnings());
+        Settings both = Settings.load(null, Map.of("TACHO_TOKEN", " ", "TACHO_TOKEN_FILE", "/t"));
+        assertEquals(" ", both.text(Setting.TOKEN), "the agent must report that both are set");
         Settings blank = Settings.load(null, Map.of("TACHO_TOKEN_FILE", " "));
         assertEquals(Settings.UNREADABLE, blank.text(Setting.TOKEN_FILE));
         Settings array = load("token_file = ['/t']", Map.of());

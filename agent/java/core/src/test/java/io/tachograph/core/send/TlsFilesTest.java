@@ -1,9 +1,11 @@
 package io.tachograph.core.send;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.tachograph.core.log.Messages;
 import io.tachograph.testing.Authority;
 import io.tachograph.testing.WireServer;
 
@@ -13,11 +15,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.security.KeyStore;
 import java.security.Provider;
 import java.security.Security;
 import java.security.cert.X509Certificate;
+import java.util.Arrays;
+import java.util.List;
 
 import javax.net.ssl.KeyManager;
 import javax.net.ssl.KeyManagerFactorySpi;
@@ -75,6 +81,58 @@ class TlsFilesTest {
     @Test
     void theFirstProviderOfTheProgramIsNotUsed() throws Exception {
         connects();
+    }
+
+    @Test
+    void theWordEncryptedInACommentDoesNotMeanAnEncryptedKey() throws Exception {
+        String plain = Files.readString(client.key());
+        for (String comment : List.of("# not ENCRYPTED\n", "Bag Attributes: ENCRYPTED\r\n")) {
+            Files.writeString(client.key(), comment + plain);
+            assertNotNull(files(client.cert(), client.key()).context());
+        }
+    }
+
+    @Test
+    void encryptedKeysAreRefused() throws Exception {
+        Authority.Pair locked = ours.sign("locked", NAMES, "-passout", "pass:test");
+        Path old = place.resolve("old.key.pem");
+        String header = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n";
+        Files.writeString(old, header + "DEK-Info: AES-256-CBC,00\n\nAAAA\n");
+        for (Path key : List.of(locked.key(), old)) {
+            fails(files(client.cert(), key), "tls_client_key", key, Messages.TLS_KEY_ENCRYPTED);
+        }
+    }
+
+    @Test
+    void aPkcs12FileIsRefusedWithTheCommandThatConvertsIt() throws Exception {
+        ours.context(client); // writes the file
+        Path store = place.resolve(client.cert().getFileName() + ".p12");
+        String remedy = "; convert a PKCS #12 file: openssl pkcs12 -nodes -in " + store;
+        String noCertificate = Messages.TLS_NO_CERTIFICATE + remedy;
+        fails(files(store, store), "tls_client_cert", store, noCertificate);
+        fails(files(client.cert(), store), "tls_client_key", store, Messages.TLS_NO_KEY + remedy);
+    }
+
+    @Test
+    void aFileOfTheMaximumSizeIsReadAndOneByteMoreIsRefused() throws Exception {
+        byte[] pem = Files.readAllBytes(client.cert());
+        Path cert = place.resolve("padded.pem");
+        byte[] padded = Arrays.copyOf(pem, TlsFiles.FILE_BYTES_MAX);
+        Arrays.fill(padded, pem.length, padded.length, (byte) '\n');
+        Files.write(cert, padded);
+        assertNotNull(files(cert, client.key()).context());
+        Files.write(cert, new byte[] {'\n'}, StandardOpenOption.APPEND);
+        String why = Messages.tlsTooLarge(TlsFiles.FILE_BYTES_MAX);
+        fails(files(cert, client.key()), "tls_client_cert", cert, why);
+    }
+
+    private TlsFiles files(Path cert, Path key) {
+        return new TlsFiles(ours.file.toString(), cert.toString(), key.toString());
+    }
+
+    private static void fails(TlsFiles files, String setting, Path file, String why) {
+        String said = assertThrows(IOException.class, files::context).getMessage();
+        assertEquals(setting + "=" + file + ": " + why, said);
     }
 
     /** Checks that the agent connects only to a server of the trusted authority. */

@@ -45,8 +45,8 @@ final class Names {
         if (known != null) {
             return known.operation;
         }
-        // New names often arrive after the bound is reached; they must not take the lock.
-        return count >= countMax ? other(name, prefixLength) : add(name, hash, prefixLength);
+        int operation = newName(name, hash);
+        return operation == 0 ? other(name, prefixLength) : operation;
     }
 
     /**
@@ -57,10 +57,7 @@ final class Names {
     int early(StringBuilder name) {
         int hash = hash(name);
         Entry known = find(name, hash);
-        if (known != null) {
-            return known.operation;
-        }
-        return count >= countMax ? 0 : add(name, hash, name.length());
+        return known != null ? known.operation : newName(name, hash);
     }
 
     /** @return 0 if the name is unknown */
@@ -85,9 +82,16 @@ final class Names {
         return Recorder.operation(kind, name.append("(other)").toString());
     }
 
-    private synchronized int add(StringBuilder name, int hash, int prefixLength) {
+    /** @return 0 if the bound is reached */
+    private int newName(StringBuilder name, int hash) {
+        // New names often arrive after the bound is reached; they must not take the lock.
+        return count >= countMax ? 0 : add(name, hash);
+    }
+
+    /** @return 0 if other threads have reached the bound */
+    private synchronized int add(StringBuilder name, int hash) {
         if (count >= countMax) {
-            return other(name, prefixLength);
+            return 0;
         }
         Entry entry = new Entry(name.toString(), hash, Recorder.operation(kind, name.toString()));
         int at = hash & table.length - 1;

@@ -1,6 +1,7 @@
 package io.tachograph.bootstrap.probe;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 
 import io.tachograph.bootstrap.Operations;
 
@@ -35,6 +36,23 @@ class NamesTest {
             assertEquals(i < 64, early != 0, "name " + i);
             assertEquals(early, names.known(new StringBuilder("GET /early-test/" + i)));
         }
+    }
+
+    /** The thread waits for the lock while the last free place is taken. */
+    @Test
+    void anEarlyNameThatFindsTheBoundReachedUnderTheLockHasNoOperation() throws Exception {
+        Names names = new Names(Operations.HTTP_SERVER, 1);
+        int[] second = {-1};
+        Thread thread = new Thread(() -> second[0] = names.early(new StringBuilder("GET /second")));
+        synchronized (names) {
+            thread.start();
+            while (thread.isAlive() && thread.getState() != Thread.State.BLOCKED) {
+                Thread.sleep(1);
+            }
+            assertNotEquals(0, names.early(new StringBuilder("GET /first")));
+        }
+        thread.join();
+        assertEquals(0, second[0]);
     }
 
     @Test
