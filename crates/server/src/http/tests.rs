@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tacho_model::{
     Batch, Event, EventKind, ExecutionSeries, Kind, Labels, Matcher, Operation, OperationKind, Sample,
     SampleSeries, Segment, TraceId, Value,
@@ -19,7 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 
 use super::app::{ANALYSES_MAX, App, QUERIES_MAX};
-use super::router;
+use super::{router, routes};
 use crate::access::Gate;
 use crate::clock::SystemClock;
 use crate::config::{self, Settings};
@@ -303,4 +303,25 @@ async fn a_deletion_that_fails_is_noted_with_the_selectors_that_took_effect() {
     assert_eq!(status, StatusCode::NO_CONTENT, "{answer}");
     let done: Vec<Json> = busy.audit().into_iter().map(|line| line["done"]["match[]"].clone()).collect();
     assert_eq!(done, [serde_json::json!([]), serde_json::json!(["a", "b"])]);
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_utf8_is_an_error_in_json() {
+    let busy = Busy::start(Batch::default(), |_| {}).await;
+    let mut asked = 0;
+    for route in routes().into_iter().filter(|route| route.path.contains('{')) {
+        let (before, rest) = route.path.split_once('{').unwrap();
+        let (_, after) = rest.split_once('}').unwrap();
+        let path = format!("{before}%ff{after}");
+        for method in ["GET", "POST", "DELETE"] {
+            let (status, answer) = request(busy.app.clone(), method, path.clone()).await;
+            if status != StatusCode::METHOD_NOT_ALLOWED {
+                asked += 1;
+                let error = format!("path {path:?} is not UTF-8 after decoding");
+                let expected = json!({ "status": "error", "errorType": "bad_data", "error": error });
+                assert_eq!((status, answer), (StatusCode::BAD_REQUEST, expected), "{method} {path}");
+            }
+        }
+    }
+    assert_eq!(asked, 5, "routes with a placeholder");
 }
