@@ -422,21 +422,27 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let this = Process::find(std::process::id()).expect("this process exists");
         let path = directory.path().join("socket");
-        assert!(open(&path, &this).unwrap().is_none());
+        assert!(open(&path, &this, LISTEN_TIME_MAX).unwrap().is_none());
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        assert!(open(&path, &this).unwrap().is_some());
+        assert!(open(&path, &this, LISTEN_TIME_MAX).unwrap().is_some());
         for other in
             [Process { uid: this.uid + 1, ..this.clone() }, Process { pid: this.pid + 1, ..this.clone() }]
         {
-            assert!(matches!(open(&path, &other), Err(Fault::NotItsOwn { .. })), "{other:?}");
+            assert!(
+                matches!(open(&path, &other, LISTEN_TIME_MAX), Err(Fault::NotItsOwn { .. })),
+                "{other:?}"
+            );
         }
         // A child process that another test starts at this moment also holds the listener, until its program begins.
         let socket = std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(listener));
         socket.shutdown(std::net::Shutdown::Both).unwrap();
         drop(socket);
-        assert!(open(&path, &this).unwrap().is_none(), "a socket without a listener was used");
+        assert!(
+            open(&path, &this, LISTEN_TIME_MAX).unwrap().is_none(),
+            "a socket without a listener was used"
+        );
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
-        assert!(matches!(open(&path, &this), Err(Fault::NotItsOwn { .. })));
+        assert!(matches!(open(&path, &this, LISTEN_TIME_MAX), Err(Fault::NotItsOwn { .. })));
     }
 }
