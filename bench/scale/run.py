@@ -33,8 +33,8 @@ FAILURES = (OSError, HttpError, RuntimeError)
 
 
 def run(options: Options) -> int:
-    """The exit code is 1 if a system failed, or Tachograph lost samples or gave wrong answers. Missed aims are not
-    failures."""
+    """The exit code is 1 if a system failed, or Tachograph lost samples, gave wrong answers or failed to answer a question.
+    Missed aims are not failures."""
     result, folder = begin(options, SYSTEMS, "scale")
     result["works"] = []
     runs = options.cache / f"run-{os.getpid()}"
@@ -63,10 +63,10 @@ def _work(options: Options, name: str, folder: Path, kinds: list) -> dict:
 
 
 def _has_faults(work: dict) -> bool:
-    """Faults of peers do not count, because VictoriaMetrics acknowledges from memory and may lose the last seconds in
-    a crash."""
+    """Faults of peers do not count: VictoriaMetrics acknowledges from memory and may lose the last seconds in a crash, and
+    some questions need more memory than a peer gets."""
     if work["work"] == "calls":
-        return any(asked["wrong"] for asked in work["questions"].values())
+        return any(asked["wrong"] or {OURS, BEFORE} & set(asked["failed"]) for asked in work["questions"].values())
     return any(cost["faults"] for name, cost in work["systems"].items() if name in (OURS, BEFORE))
 
 

@@ -126,11 +126,14 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
 
 
 def _load(system: System, outcome: dict) -> bool:
-    """Loads the dataset once. Returns whether the system can be queried. A failure becomes part of the result."""
+    """Loads the dataset once. Returns whether the system can be queried. A failure becomes part of the result, in place of
+    the figures of earlier loads, because the report expects queries of each loaded system."""
     try:
         cost = load(system)
     except (OSError, HttpError, RuntimeError) as failure:
         outcome["not_measured"][system.name] = f"failed: {failure}"
+        outcome["loads"].pop(system.name, None)
+        outcome["turns"].pop(system.name, None)
         print(f"  {system.title}: failed: {failure}", flush=True)
         system.stop()
         return False

@@ -119,7 +119,7 @@ export const SERVER_CLOSED = 'the server closed the connection';
 
 export const SERVER_IS_FULL = 'the server is full and asked to wait';
 
-export const SERVER_IS_HTTP = 'it answers with HTTP; the port of the agents is another one, usually 7071';
+export const SERVER_IS_HTTP = 'it answers with HTTP; agents connect to a different port, usually 7071';
 
 /** @param {Value} why */
 export function serverIsOther(why) {

@@ -122,7 +122,7 @@ test('another kind of server is logged', async () => {
   assert.equal(ended.code, 0);
   assert.match(
     ended.err,
-    /this is not the agent port of a tacho server: it answers with HTTP; the port of the agents is another/,
+    /this is not the agent port of a tacho server: it answers with HTTP; agents connect to a different port/,
   );
   other.close();
 });

@@ -94,7 +94,7 @@ def rule_state_unknown(state: object) -> str:
 
 SERVER_CLOSED = "the server closed the connection"
 SERVER_IS_FULL = "the server is full and asked to wait"
-SERVER_IS_HTTP = "it answers with HTTP; the port of the agents is another one, usually 7071"
+SERVER_IS_HTTP = "it answers with HTTP; agents connect to a different port, usually 7071"
 
 
 def server_is_other(why: object) -> str:

@@ -26,9 +26,14 @@ def python() -> str:
     raise AssertionError(f"python3-psycopg2 and python3-psycopg are missing: {MISSING}")
 
 
+def version(program: Path) -> list[int]:
+    """The version in the path of a program of Debian, such as 17 or 9.6. As text, 9 would come after 17."""
+    return [int(part) for part in program.parent.parent.name.split(".") if part.isdigit()]
+
+
 class Postgres:
     def __init__(self) -> None:
-        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+        programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=version)
         if not programs:
             raise AssertionError(f"PostgreSQL is missing: {MISSING}")
         self.programs = programs[-1].parent

@@ -396,7 +396,7 @@ class Conversations(LinkTest):
 
     def test_a_server_that_violates_the_protocol_is_logged_with_the_reason(self) -> None:
         for answer, words in [
-            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not the agent port of a tacho server: it answers with HTTP; the port of"),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not the agent port of a tacho server: it answers with HTTP; agents connect to"),
             (b"SSH-2.0-OpenSSH_9.9\r\n", "not the agent port of a tacho server: a frame claims"),
             (wire.frame(wire.ACK, varints(1)), "frame type 66 came before WELCOME"),
             (welcome() + wire.frame(wire.PROBES, varints(1, 1_001)), "PROBES claims 1001 rules, at most 1000 are allowed"),

@@ -214,7 +214,7 @@ class Primitives(unittest.TestCase):
         ack = bytes.fromhex("0100000042000000f66f62dc07")
         for data, words in [
             (ack[:-1] + b"\x08", "checksum mismatch"),
-            (b"HTTP/1.1 400 Bad Request\r\n", "it answers with HTTP; the port of the agents is another one"),
+            (b"HTTP/1.1 400 Bad Request\r\n", "it answers with HTTP; agents connect to a different port"),
             (b"SSH-2.0-OpenSSH_9.9\r\n", "a frame claims"),
             (wire.frame(wire.ACK, b""), "ends inside"),
             (wire.frame(wire.ACK, b"\xff" * 12), "more than 10 bytes"),

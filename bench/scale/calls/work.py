@@ -86,16 +86,19 @@ class CallsWork:
             cost = costs[peer.name]
             costs[peer.name] = [cost[0] + answer["cpu"], cost[1] + answer["wall"], max(cost[2], answer["peak"])]
 
+        def finish(peer: Peer) -> None:
+            for statement in peer.finish():
+                run(peer, statement)
+            cpu, wall, peak = costs[peer.name]
+            self._loads[peer.name] = _load(cpu, wall, peer.size(), peak)
+
         for number, lines in enumerate(self._calls.slices() if peers else ()):
             file.write_bytes(lines)
             for peer in [peer for peer in peers if peer in self._systems]:
                 self._try(peer, lambda peer=peer: run(peer, peer.take(file, number)))
         file.unlink(missing_ok=True)
         for peer in [peer for peer in peers if peer in self._systems]:
-            self._try(peer, lambda peer=peer: [run(peer, statement) for statement in peer.finish()])
-            if peer in self._systems:
-                cpu, wall, peak = costs[peer.name]
-                self._loads[peer.name] = _load(cpu, wall, peer.size(), peak)
+            self._try(peer, lambda peer=peer: finish(peer))
 
     def _ask(self, question: Question, turn: int) -> dict:
         answers: dict[str, list[Asked]] = {}

@@ -33,7 +33,7 @@ const ASKED_MAX: usize = 64;
 const DECISION_TIME_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Room {
+pub struct ConnectionLimit {
     /// Limits on the connections on ordinary seats and on reserved ones.
     seats_max: [usize; 2],
     table: Mutex<Table>,
@@ -69,7 +69,7 @@ struct State {
 /// The seat of one connection. Released when dropped.
 #[derive(Debug)]
 pub struct Seat {
-    room: Arc<Room>,
+    limit: Arc<ConnectionLimit>,
     number: u64,
     state: Arc<State>,
 }
@@ -87,7 +87,7 @@ enum Admission {
     Refused,
 }
 
-impl Room {
+impl ConnectionLimit {
     pub fn new(seats_max: usize, reserve_max: usize) -> Arc<Self> {
         Arc::new(Self {
             seats_max: [seats_max, reserve_max],
@@ -124,7 +124,7 @@ impl Room {
             while table.kept[kept] >= seats_max && table.ask(is_reserve) {}
             if table.kept[kept] < seats_max {
                 let (number, state) = table.add(is_reserve);
-                return Admission::Admitted(Seat { room: self.clone(), number, state });
+                return Admission::Admitted(Seat { limit: self.clone(), number, state });
             }
             if table.asked() >= ASKED_MAX {
                 return Admission::Later;
@@ -240,19 +240,19 @@ impl Seat {
 
     /// Decides not to leave.
     fn stay(&self) {
-        let mut table = self.room.table();
+        let mut table = self.limit.table();
         table.ticks += 1;
         table.kept[usize::from(self.state.is_reserve)] += 1;
         self.state.idle_since.store(table.ticks, Ordering::Relaxed);
         self.state.is_asked.store(false, Ordering::Relaxed);
         drop(table);
-        self.room.decided.notify_one();
+        self.limit.decided.notify_one();
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut table = self.0.room.table();
+        let mut table = self.0.limit.table();
         table.ticks += 1;
         self.0.state.idle_since.store(table.ticks, Ordering::Relaxed);
         self.0.state.busy.fetch_sub(1, Ordering::Relaxed);
@@ -261,13 +261,13 @@ impl Drop for Busy {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut table = self.room.table();
+        let mut table = self.limit.table();
         if table.open.remove(&self.number).is_some() && !self.state.is_asked.load(Ordering::Relaxed) {
             table.kept[usize::from(self.state.is_reserve)] -= 1;
         }
         drop(table);
-        self.room.left.notify_waiters();
-        self.room.decided.notify_one();
+        self.limit.left.notify_waiters();
+        self.limit.decided.notify_one();
     }
 }
 
@@ -276,8 +276,8 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    fn enter(room: &Arc<Room>) -> Option<Arc<Seat>> {
-        room.enter().now_or_never().expect("a decision").map(Arc::new)
+    fn enter(limit: &Arc<ConnectionLimit>) -> Option<Arc<Seat>> {
+        limit.enter().now_or_never().expect("a decision").map(Arc::new)
     }
 
     /// Runs the task of an idle connection once. Returns whether the connection leaves.
@@ -292,52 +292,52 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_idle_connection_leaves_and_never_a_busy_one() {
-        let room = Room::new(2, 1);
-        let (first, second) = (enter(&room).unwrap(), enter(&room).unwrap());
+        let limit = ConnectionLimit::new(2, 1);
+        let (first, second) = (enter(&limit).unwrap(), enter(&limit).unwrap());
         assert!(!leaves(&first) && !leaves(&second));
         drop(first.begin());
-        let third = enter(&room).unwrap();
+        let third = enter(&limit).unwrap();
         assert!(leaves(&second), "the longest idle connection, the second, has not left");
         assert!(!leaves(&first) && !third.is_reserve());
         drop(second);
         let (_one, _other) = (first.begin(), third.begin());
-        let reserve = enter(&room).unwrap();
+        let reserve = enter(&limit).unwrap();
         assert!(reserve.is_reserve() && !leaves(&first) && !leaves(&third));
-        let newer = enter(&room).unwrap();
+        let newer = enter(&limit).unwrap();
         assert!(newer.is_reserve() && leaves(&reserve));
         drop(reserve);
         let _asks = newer.begin();
-        assert!(enter(&room).is_none(), "a connection was asked although all are busy");
+        assert!(enter(&limit).is_none(), "a connection was asked although all are busy");
         drop((first, third, newer));
-        assert!(room.emptied().now_or_never().is_none(), "a seat was released before its request ended");
+        assert!(limit.emptied().now_or_never().is_none(), "a seat was released before its request ended");
     }
 
     #[tokio::test]
     async fn a_request_that_begins_after_the_notice_is_served() {
-        let room = Room::new(1, 0);
-        let seat = enter(&room).unwrap();
-        let newer = enter(&room).unwrap();
+        let limit = ConnectionLimit::new(1, 0);
+        let seat = enter(&limit).unwrap();
+        let newer = enter(&limit).unwrap();
         let begun = seat.begin();
         assert!(!leaves(&seat));
         drop(begun);
         // There is one connection over the limit, so the next admission asks both.
-        let newest = enter(&room).unwrap();
+        let newest = enter(&limit).unwrap();
         assert!(leaves(&seat) && leaves(&newer) && !leaves(&newest));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_connections_over_the_limit_is_bounded() {
-        let room = Room::new(1, 1);
-        let mut seats: Vec<_> = (0..=ASKED_MAX).map(|_| enter(&room).unwrap()).collect();
-        assert!(room.enter().await.is_none(), "a connection was admitted over the bound");
+        let limit = ConnectionLimit::new(1, 1);
+        let mut seats: Vec<_> = (0..=ASKED_MAX).map(|_| enter(&limit).unwrap()).collect();
+        assert!(limit.enter().await.is_none(), "a connection was admitted over the bound");
         // One of them decides to stay. It is over the limit, and no seat is free.
         let begun = seats[0].begin();
         assert!(!leaves(&seats[0]));
-        assert!(room.enter().await.is_none());
+        assert!(limit.enter().await.is_none());
         drop(begun);
         let entering = tokio::spawn({
-            let room = room.clone();
-            async move { room.enter().await.is_some() }
+            let limit = limit.clone();
+            async move { limit.enter().await.is_some() }
         });
         tokio::task::yield_now().await;
         seats.truncate(1);
@@ -346,12 +346,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_seat_is_released() {
-        let room = Room::new(1, 0);
-        let seat = enter(&room).unwrap();
+        let limit = ConnectionLimit::new(1, 0);
+        let seat = enter(&limit).unwrap();
         let busy = seat.begin();
-        assert!(enter(&room).is_none());
+        assert!(enter(&limit).is_none());
         drop((seat, busy));
-        assert!(room.emptied().now_or_never().is_some());
-        assert!(enter(&room).is_some_and(|seat| !seat.is_reserve() && !leaves(&seat)));
+        assert!(limit.emptied().now_or_never().is_some());
+        assert!(enter(&limit).is_some_and(|seat| !seat.is_reserve() && !leaves(&seat)));
     }
 }

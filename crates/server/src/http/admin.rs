@@ -14,7 +14,7 @@ use tacho_model::{Kind, Matcher, TimeRange};
 use tacho_store::{Deleted, Jump, MergeReport, Store};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::affected::affected;
+use super::affected;
 use super::app::App;
 use super::damage;
 use super::door::{Address, Done};
@@ -55,12 +55,13 @@ async fn count(State(app): State<Arc<App>>, access: Access, params: Params) -> R
 
 async fn counted(
     (app, store): (&App, &View),
-    (selectors, range): &(Vec<Vec<Matcher>>, TimeRange),
+    wanted: &(Vec<Vec<Matcher>>, TimeRange),
     only: Option<Kind>,
     allow_damaged: bool,
 ) -> Result<Json<Value>, ApiError> {
+    let (selection, _share) = affected::select(app, store, wanted, only).await?;
     let _turn = turn(&app.queries).await?;
-    let affected = affected(store, selectors, *range, (only, allow_damaged)).await.map_err(|e| {
+    let affected = affected::affected(store, selection, allow_damaged).await.map_err(|e| {
         let hint =
             "the deletion itself does not need the counts, and allow_damaged=1 counts the readable records";
         damage::hinted(e, hint)

@@ -7,8 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Matcher, SeriesId, TimeRange};
-use tacho_store::{Damages, Error, ErrorKind, Read, Result, Waiter};
+use tacho_query::Cancel;
+use tacho_store::{Damages, Read, Result, Unfound};
 
+use super::answers::Share;
+use super::app::App;
+use super::error::ApiError;
+use super::prometheus::series::{self, LIGHT_SERIES_MAX};
 use crate::access::View;
 use crate::read::reader::{self, Reader, Selected};
 
@@ -52,21 +57,83 @@ impl Affected {
     }
 }
 
-/// `only`: counts only samples or only entries.
+/// The series whose records in a range are counted.
+pub struct Selection {
+    accepted: usize,
+    /// A reader for each kind, samples and entries.
+    readers: Vec<(Kind, Reader)>,
+    /// The series of calls. `None` if calls are not counted.
+    calls: Option<BTreeSet<SeriesId>>,
+    range: TimeRange,
+}
+
+/// Selects the series that at least one selector accepts. `only`: only samples or only entries. If the selectors accept many
+/// series, waits for the permit of such selections. Takes the share of the selection from the memory budget of answers.
+///
+/// # Errors
+/// When the budget is used up, or when too many requests wait. When the client has disconnected.
+pub async fn select(
+    app: &App,
+    store: &View,
+    (selectors, range): &(Vec<Vec<Matcher>>, TimeRange),
+    only: Option<Kind>,
+) -> std::result::Result<(Selection, Option<Share>), ApiError> {
+    let work = |series_max| {
+        let (store, selectors, range) = (store.clone(), selectors.clone(), *range);
+        move |cancel: &Cancel| {
+            let waits = || !cancel.is_cancelled();
+            series::unless_many(Selection::within(&store, (&selectors, range), only, series_max, &waits))
+        }
+    };
+    let selected = match series::selecting(app, &app.queries, work(LIGHT_SERIES_MAX)).await? {
+        None => series::selecting_alone(app, &app.lists, work(usize::MAX)).await?,
+        light => light,
+    };
+    let selection =
+        selected.ok_or_else(|| ApiError::internal("a selection of series ended without a result"))?;
+    let share = app.answers.share_of(reader::list_bytes(selection.accepted))?;
+    Ok((selection, share))
+}
+
+impl Selection {
+    fn within(
+        store: &View,
+        (selectors, range): (&[Vec<Matcher>], TimeRange),
+        only: Option<Kind>,
+        series_max: usize,
+        waits: &dyn Fn() -> bool,
+    ) -> std::result::Result<Self, Unfound> {
+        let found = reader::find_within(store, selectors, only, series_max, waits)?;
+        let mut accepted = found.len();
+        let (samples, entries) = found.into_iter().partition(|series: &Selected| series.kind == Kind::Sample);
+        let readers = [(Kind::Sample, samples), (Kind::Entry, entries)].into_iter();
+        let readers =
+            readers.filter(|(kind, _)| only.is_none_or(|only| only == *kind)).map(|(kind, series)| {
+                (kind, Reader::new(store.clone(), series, Some(kind), range).over_damage(true))
+            });
+        let readers = readers.collect();
+        let mut calls = only.is_none().then(BTreeSet::new);
+        for matchers in selectors {
+            let Some(calls) = &mut calls else { break };
+            let left = series_max.saturating_sub(accepted + calls.len());
+            let series = store.find_within(Kind::Execution, matchers, left, waits)?;
+            calls.extend(series.into_iter().map(|(id, _)| id));
+        }
+        accepted += calls.as_ref().map_or(0, BTreeSet::len);
+        Ok(Self { accepted, readers, calls, range })
+    }
+}
+
+/// Counts the records of the selected series.
 ///
 /// # Errors
 /// `Corrupt` when some records cannot be read, unless `allow_damaged` is set. Other errors of the store.
-pub async fn affected(
-    store: &View,
-    selectors: &[Vec<Matcher>],
-    range: TimeRange,
-    (only, allow_damaged): (Option<Kind>, bool),
-) -> Result<Affected> {
+pub async fn affected(store: &View, selection: Selection, allow_damaged: bool) -> Result<Affected> {
     let end = Instant::now() + COUNT_TIME_MAX;
-    let (found, executions) = select(store, selectors.to_vec(), only).await?;
-    let mut out = Affected { accepted: (found.len() + executions.len()) as u64, ..Affected::default() };
-    let mut damages = if only.is_none() { store.lacks(Kind::Execution) } else { Damages::default() };
-    for id in executions {
+    let Selection { accepted, readers, calls: executions, range } = selection;
+    let mut out = Affected { accepted: accepted as u64, ..Affected::default() };
+    let mut damages = if executions.is_some() { store.lacks(Kind::Execution) } else { Damages::default() };
+    for id in executions.into_iter().flatten() {
         // A series may hold more calls than can be read in time.
         let Ok(calls) = tokio::time::timeout_at(end.into(), calls(store, id, range)).await else {
             out.cut = true;
@@ -77,9 +144,7 @@ pub async fn affected(
         out.calls.series += u64::from(calls > 0);
         out.calls.records += calls;
     }
-    for kind in [Kind::Sample, Kind::Entry].into_iter().filter(|kind| only.is_none_or(|only| only == *kind)) {
-        let wanted = found.iter().filter(|series| series.kind == kind).cloned().collect();
-        let mut reader = Reader::new(store.clone(), wanted, Some(kind), range).over_damage(true);
+    for (kind, mut reader) in readers {
         let mut cut = false;
         while !cut {
             match tokio::time::timeout_at(end.into(), reader.next()).await {
@@ -102,32 +167,6 @@ pub async fn affected(
     }
     out.damages = damages;
     Ok(out)
-}
-
-/// Selects the series of samples and entries, and those of calls. Stops when the client disconnects, because patterns may
-/// take long.
-async fn select(
-    store: &View,
-    selectors: Vec<Vec<Matcher>>,
-    only: Option<Kind>,
-) -> Result<(Vec<Selected>, BTreeSet<SeriesId>)> {
-    let store = store.clone();
-    let waiter = Waiter::default();
-    let waits = waiter.waits();
-    let select = move || {
-        let found = reader::find_while(&store, &selectors, only, &waits)?;
-        let mut calls = BTreeSet::new();
-        for matchers in selectors.iter().filter(|_| only.is_none()) {
-            let series = store.find_while(Kind::Execution, matchers, &waits)?;
-            calls.extend(series.into_iter().map(|(id, _)| id));
-        }
-        Some((found, calls))
-    };
-    let selected = tokio::task::spawn_blocking(select).await;
-    let selected =
-        selected.map_err(|e| Error::new(ErrorKind::Closed, "selection of series did not end").caused_by(e));
-    // `None` means that the selection has stopped, because the client has disconnected.
-    selected.map(Option::unwrap_or_default)
 }
 
 /// Counts the completed calls of the segments that begin in the range. Deletions apply to the same segments.

@@ -63,7 +63,14 @@ impl Answers {
         let exact = response.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
         let keeps = response.extensions().get::<Keeps>().map(|keeps| keeps.0);
         // The buffer of a body doubles while the body is written, so it may have twice the bytes of the body.
-        let bytes = keeps.or(exact.map(|bytes| bytes.saturating_mul(2))).unwrap_or(0);
+        self.share_of(keeps.or(exact.map(|bytes| bytes.saturating_mul(2))).unwrap_or(0))
+    }
+
+    /// Takes the share of a response or a list of this many bytes in memory. `None` if it is small.
+    ///
+    /// # Errors
+    /// When the budget is used up.
+    pub fn share_of(&self, bytes: usize) -> Result<Option<Share>, ApiError> {
         if bytes <= SMALL_BYTES {
             return Ok(None);
         }

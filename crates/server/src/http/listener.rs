@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::door::Peer;
 use super::held::hold;
 use super::paced::Paced;
-use crate::connection_limit::{Room, Seat};
+use crate::connection_limit::{ConnectionLimit, Seat};
 use crate::metrics::Metrics;
 use crate::metrics::registry::Gauge;
 use crate::shutdown::Shutdown;
@@ -48,7 +48,7 @@ pub async fn serve(
 ) {
     let http = protocol();
     let graceful = GracefulShutdown::new();
-    let room = Room::new(connections_max, RESERVE_MAX);
+    let limit = ConnectionLimit::new(connections_max, RESERVE_MAX);
     let ended = |reason| metrics.connections_refused.with(["http", reason]);
     loop {
         let accepted = tokio::select! {
@@ -56,12 +56,12 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, peer)) = accepted else {
-            room.relieve("http").await;
+            limit.relieve("http").await;
             continue;
         };
         let entered = tokio::select! {
             () = shutdown.wait() => break,
-            entered = room.enter() => entered,
+            entered = limit.enter() => entered,
         };
         let Some(seat) = entered else {
             ended("too-many").add(1);
@@ -117,7 +117,7 @@ fn protocol() -> http1::Builder {
 /// Serves one open connection. For the fuzz targets only.
 #[cfg(fuzzing)]
 pub async fn serve_stream(router: Router, stream: tls::Socket, write_time_max: Duration) {
-    if let Some(seat) = Room::new(1, 0).enter().await {
+    if let Some(seat) = ConnectionLimit::new(1, 0).enter().await {
         let stream = TokioIo::new(Paced::new(stream, write_time_max, || ()));
         // An error of the connection is expected for most inputs.
         let peer = Peer(std::net::Ipv4Addr::LOCALHOST.into());

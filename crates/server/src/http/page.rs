@@ -1,11 +1,11 @@
 //! Serves the web page: the files of `ui/dist`, which are embedded in this binary.
 
-use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::error::ApiError;
+use super::params::PathText;
 use super::route::{Need, Route};
 
 struct File {
@@ -26,7 +26,7 @@ pub fn routes() -> Vec<Route> {
         Route::new(
             "/assets/{*path}",
             Need::Nothing,
-            get(|Path(path): Path<String>, headers: HeaderMap| async move {
+            get(|PathText(path): PathText, headers: HeaderMap| async move {
                 file(&format!("{HASHED}{path}"), &headers)
             }),
         ),

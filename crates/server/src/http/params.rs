@@ -1,7 +1,8 @@
-//! Parameters of a request, from the query string and from a POST form. Errors name the parameter.
+//! Parameters of a request, from the path, from the query string and from a POST form. Errors name the parameter.
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Form, FromRequest, Query, Request};
+use axum::extract::{Form, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
 use axum::http::{Method, Uri, header};
 use tacho_api::time;
 use tacho_model::{TimeRange, Timestamp};
@@ -14,6 +15,21 @@ const RANGE_DEFAULT_NS: i64 = 3_600_000_000_000;
 /// Limit on the parameters of one request. A request to remove rules needs one parameter for each of up to 1,000 rules. An
 /// empty parameter takes 2 bytes of the request, but 60 bytes of memory.
 const PARAMETERS_MAX: usize = 2_048;
+
+/// The decoded part of the path that the placeholder of the route stands for. Handlers use it instead of axum's `Path`, whose
+/// errors are not JSON.
+pub struct PathText(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let text = Path::<String>::from_request_parts(parts, state).await;
+        // All routes with a placeholder have exactly one, so this is the only possible error.
+        let bad = |_| ApiError::bad(format!("path {:?} is not UTF-8 after decoding", parts.uri.path()));
+        text.map(|Path(text)| Self(text)).map_err(bad)
+    }
+}
 
 /// All parameters in order. Names may repeat.
 pub struct Params(Vec<(String, String)>);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use tacho_model::Timestamp;
 
 use super::app::App;
 use super::error::ApiError;
-use super::params::Params;
+use super::params::{Params, PathText};
 use super::route::{Need, Route};
 use crate::snapshots::{LEASE, Refused, SNAPSHOTS_MAX, Snapshot};
 
@@ -68,7 +68,7 @@ async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>
 
 async fn renew(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    PathText(id): PathText,
     params: Params,
 ) -> Result<Json<Value>, ApiError> {
     params.only(&[])?;
@@ -80,7 +80,7 @@ async fn renew(
 
 async fn release(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    PathText(id): PathText,
     params: Params,
 ) -> Result<StatusCode, ApiError> {
     params.only(&[])?;

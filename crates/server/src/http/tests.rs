@@ -8,18 +8,20 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tacho_model::{
     Batch, Event, EventKind, ExecutionSeries, Kind, Labels, Matcher, Operation, OperationKind, Sample,
     SampleSeries, Segment, TraceId, Value,
 };
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
+use super::answers::Answers;
 use super::app::{ANALYSES_MAX, App, QUERIES_MAX};
-use super::router;
+use super::prometheus::series::LIGHT_SERIES_MAX;
+use super::{router, routes};
 use crate::access::Gate;
 use crate::clock::SystemClock;
 use crate::config::{self, Settings};
@@ -66,11 +68,16 @@ impl Busy {
         Self { app, _directory: directory }
     }
 
-    /// Returns when the request waits for the permit for heavy requests. A waiting request holds a clone of `App::heavy`.
+    /// Returns when the request waits for the permit for heavy requests.
     async fn ask_until_it_waits(&self, path: &str) -> JoinHandle<Answered> {
-        let handles = Arc::strong_count(&self.app.heavy);
+        self.ask_until_it_waits_for(&self.app.heavy, path).await
+    }
+
+    /// Returns when the request waits for the permit. A waiting request holds a clone of the semaphore.
+    async fn ask_until_it_waits_for(&self, permit: &Arc<Semaphore>, path: &str) -> JoinHandle<Answered> {
+        let handles = Arc::strong_count(permit);
         let asked = tokio::spawn(ask(self.app.clone(), path.to_owned()));
-        while Arc::strong_count(&self.app.heavy) == handles {
+        while Arc::strong_count(permit) == handles {
             assert!(!asked.is_finished(), "{path} did not wait: {:?}", asked.await);
             tokio::task::yield_now().await;
         }
@@ -303,4 +310,67 @@ async fn a_deletion_that_fails_is_noted_with_the_selectors_that_took_effect() {
     assert_eq!(status, StatusCode::NO_CONTENT, "{answer}");
     let done: Vec<Json> = busy.audit().into_iter().map(|line| line["done"]["match[]"].clone()).collect();
     assert_eq!(done, [serde_json::json!([]), serde_json::json!(["a", "b"])]);
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_utf8_is_an_error_in_json() {
+    let busy = Busy::start(Batch::default(), |_| {}).await;
+    let mut asked = 0;
+    for route in routes().into_iter().filter(|route| route.path.contains('{')) {
+        let (before, rest) = route.path.split_once('{').unwrap();
+        let (_, after) = rest.split_once('}').unwrap();
+        let path = format!("{before}%ff{after}");
+        for method in ["GET", "POST", "DELETE"] {
+            let (status, answer) = request(busy.app.clone(), method, path.clone()).await;
+            if status != StatusCode::METHOD_NOT_ALLOWED {
+                asked += 1;
+                let error = format!("path {path:?} is not UTF-8 after decoding");
+                let expected = json!({ "status": "error", "errorType": "bad_data", "error": error });
+                assert_eq!((status, answer), (StatusCode::BAD_REQUEST, expected), "{method} {path}");
+            }
+        }
+    }
+    assert_eq!(asked, 5, "routes with a placeholder");
+}
+
+/// Series without long labels.
+fn many_samples(count: usize) -> Batch {
+    let series = |n: usize| {
+        let labels = Arc::new(Labels::new([("__name__", "m"), ("n", &*n.to_string())]).unwrap());
+        SampleSeries { labels, samples: vec![Sample { at: 1_000_000_000, value: Value::F64(1.0) }] }
+    };
+    Batch { samples: (0..count).map(series).collect(), ..Batch::default() }
+}
+
+#[tokio::test]
+async fn counts_of_many_series_share_one_permit() {
+    let busy = Busy::start(many_samples(LIGHT_SERIES_MAX + 1), |_| {}).await;
+    let lists = busy.app.lists.clone();
+    let taken = lists.clone().try_acquire_owned().expect("the permit is free");
+    let path = "/api/v1/admin/count?match[]=m";
+    let waiting =
+        [busy.ask_until_it_waits_for(&lists, path).await, busy.ask_until_it_waits_for(&lists, path).await];
+    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX]);
+    drop(taken);
+    for waiting in waiting {
+        let (status, answer) = waiting.await.unwrap();
+        let accepted = answer["data"]["accepted"].as_u64();
+        assert_eq!((status, accepted), (StatusCode::OK, Some(LIGHT_SERIES_MAX as u64 + 1)), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn the_series_of_counts_share_the_memory_of_answers() {
+    const BYTES_MAX: usize = 100 << 10;
+    let change = |app: &mut App| app.answers = Answers::new(BYTES_MAX, &app.metrics);
+    let busy = Busy::start(many_samples(5_000), change).await;
+    let held = || busy.app.metrics.answers.bytes.with([]).get();
+    for path in ["/api/v1/admin/count?match[]=m", "/api/v1/admin/tsdb/delete_series?match[]=m&counts=1"] {
+        let other = busy.app.answers.share_of(BYTES_MAX).unwrap();
+        assert_eq!(request(busy.app.clone(), "POST", path.into()).await.0, StatusCode::SERVICE_UNAVAILABLE);
+        drop(other);
+        let (status, answer) = request(busy.app.clone(), "POST", path.into()).await;
+        assert_eq!((status, &answer["data"]["accepted"]), (StatusCode::OK, &json!(5_000)), "{path}");
+        assert_eq!(held(), 0, "{path}");
+    }
 }

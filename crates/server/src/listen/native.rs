@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub use super::shared::Native;
 use super::{connection, http_request};
-use crate::connection_limit::Room;
+use crate::connection_limit::ConnectionLimit;
 use crate::shutdown::Shutdown;
 use crate::tls::{self, Opened, Socket, Tls};
 use crate::watched::Watched;
@@ -32,19 +32,19 @@ pub async fn serve(
     mut shutdown: Shutdown,
 ) {
     let native = Arc::new(native);
-    let room = Room::new(connections_max, 0);
+    let limit = ConnectionLimit::new(connections_max, 0);
     loop {
         let accepted = tokio::select! {
             () = shutdown.wait() => break,
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, peer)) = accepted else {
-            room.relieve("native").await;
+            limit.relieve("native").await;
             continue;
         };
         let entered = tokio::select! {
             () = shutdown.wait() => break,
-            entered = room.enter() => entered,
+            entered = limit.enter() => entered,
         };
         let Some(seat) = entered else {
             native.metrics.connections_refused.with(["native", "too-many"]).add(1);
@@ -82,14 +82,14 @@ pub async fn serve(
         });
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN_TIME_MAX, room.emptied()).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIME_MAX, limit.emptied()).await.is_err() {
         tracing::warn!(listener = "native", "connections did not end in time");
     }
 }
 
 /// Serves one connection over any byte stream, such as the network of a simulation.
 pub async fn serve_stream(native: &Native, socket: Socket, peer: IpAddr, shutdown: Shutdown) {
-    if let Some(seat) = Room::new(1, 0).enter().await {
+    if let Some(seat) = ConnectionLimit::new(1, 0).enter().await {
         connection::run(native, (socket, peer), &Arc::new(seat), shutdown).await;
     }
 }

@@ -13,7 +13,7 @@ impl Default for AnswerFigures {
             bytes: Family::new(
                 "tacho_answer_bytes",
                 [],
-                "Memory of the answers over 64 KiB that are being sent, and of the lists of series of exports.",
+                "Memory of the answers over 64 KiB that are being sent, and of the lists of series of exports and counts.",
             ),
             refused: Family::new(
                 "tacho_answers_refused_total",

@@ -8,7 +8,7 @@ pub(super) mod fetch;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -24,7 +24,7 @@ use tacho_store::{Damages, ErrorKind, Read};
 
 use super::damage;
 use super::error::ApiError;
-use super::params::Params;
+use super::params::{Params, PathText};
 use super::route::{Need, Route};
 use super::turn::{Asked, Running, Turn, away, turn, watched};
 use crate::access::Access;
@@ -88,7 +88,7 @@ async fn traces(State(app): State<Arc<App>>, access: Access, params: Params) -> 
 async fn trace(
     State(app): State<Arc<App>>,
     access: Access,
-    Path(text): Path<String>,
+    PathText(text): PathText,
     params: Params,
 ) -> Answer {
     let number = u128::from_str_radix(&text, 16).ok().filter(|n| *n != 0 && text.len() == 32);

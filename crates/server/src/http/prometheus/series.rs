@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::access::{Access, View};
 use crate::http::answers::Keeps;
 use crate::http::app::App;
 use crate::http::error::ApiError;
-use crate::http::params::Params;
+use crate::http::params::{Params, PathText};
 use crate::http::turn::{Asked, Running, turn, watched};
 use crate::read::damage::sentences;
 
@@ -89,7 +89,7 @@ pub async fn labels(State(app): State<Arc<App>>, access: Access, params: Params)
 pub async fn values(
     State(app): State<Arc<App>>,
     access: Access,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     params: Params,
 ) -> Answer {
     let name = unescape(&name);

@@ -21,6 +21,10 @@ import java.util.stream.Stream;
 final class PostgresServer implements AutoCloseable {
     private static final long COMMAND_S_MAX = 60;
 
+    /** Sorts directories by version. In the order of their names, 9.6 would be newer than 17. */
+    static final Comparator<Path> NEWEST_FIRST =
+            Comparator.comparingDouble(PostgresServer::version).reversed();
+
     private final Path programs;
     private final Path directory;
     private final int port;
@@ -145,14 +149,14 @@ final class PostgresServer implements AutoCloseable {
 
     /**
      * The directory with the server's programs. Debian has a directory for each version, outside of
-     * PATH. The last of them by name is used. If there is none, PATH is searched.
+     * PATH. The newest of them is used. If there is none, PATH is searched.
      */
     private static Path programs() throws IOException {
         List<Path> folders = new ArrayList<>();
         Path debian = Path.of("/usr/lib/postgresql");
         if (Files.isDirectory(debian)) {
             try (Stream<Path> versions = Files.list(debian)) {
-                versions.sorted(Comparator.reverseOrder())
+                versions.sorted(NEWEST_FIRST)
                         .forEach(version -> folders.add(version.resolve("bin")));
             }
         }
@@ -172,6 +176,12 @@ final class PostgresServer implements AutoCloseable {
 
     private static boolean isRoot() {
         return System.getProperty("user.name").equals("root");
+    }
+
+    /** The version that names a directory, such as 17 or 9.6. Any other directory comes last. */
+    private static double version(Path directory) {
+        String name = directory.getFileName().toString();
+        return name.matches("\\d+(\\.\\d+)?") ? Double.parseDouble(name) : -1;
     }
 
     private static int freePort() throws IOException {

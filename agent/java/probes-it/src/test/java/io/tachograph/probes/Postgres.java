@@ -18,6 +18,10 @@ import java.util.stream.Stream;
 final class Postgres implements AutoCloseable {
     private static final boolean IS_ROOT = System.getProperty("user.name").equals("root");
 
+    /** Sorts directories by version. In the order of their names, 9.6 would be newer than 17. */
+    static final Comparator<Path> NEWEST_FIRST =
+            Comparator.comparingDouble(Postgres::version).reversed();
+
     private final Path programs = programs();
     private final Path directory = Files.createTempDirectory("tachograph-java-postgres-");
     private final int port = freePort();
@@ -36,13 +40,16 @@ final class Postgres implements AutoCloseable {
         return "jdbc:postgresql://127.0.0.1:" + port + "/postgres";
     }
 
-    /** On Debian, the server's programs are not in PATH, but in one directory per version. */
+    /**
+     * On Debian, the server's programs are not in PATH, but in one directory per version. The
+     * newest version is used.
+     */
     private static Path programs() throws IOException {
         Path debian = Path.of("/usr/lib/postgresql");
         List<Path> folders = new ArrayList<>();
         if (Files.isDirectory(debian)) {
             try (Stream<Path> versions = Files.list(debian)) {
-                versions.sorted(Comparator.reverseOrder())
+                versions.sorted(NEWEST_FIRST)
                         .forEach(version -> folders.add(version.resolve("bin")));
             }
         }
@@ -58,6 +65,12 @@ final class Postgres implements AutoCloseable {
                                         "PostgreSQL is not installed: no initdb in "
                                                 + folders
                                                 + " (Debian: apt-get install postgresql)"));
+    }
+
+    /** The version that names a directory, such as 17 or 9.6. Any other directory comes last. */
+    private static double version(Path directory) {
+        String name = directory.getFileName().toString();
+        return name.matches("\\d+(\\.\\d+)?") ? Double.parseDouble(name) : -1;
     }
 
     private static int freePort() throws IOException {

@@ -118,7 +118,7 @@ public final class Messages {
 
     public static final String SERVER_IS_FULL = "the server is full and asked to wait";
 
-    public static final String SERVER_IS_HTTP = "it answers with HTTP; the port of the agents is another one, usually 7071";
+    public static final String SERVER_IS_HTTP = "it answers with HTTP; agents connect to a different port, usually 7071";
 
     public static String serverIsOther(Object why) {
         return "this is not the agent port of a tacho server: " + why;
