@@ -48,7 +48,8 @@ use tacho_server::read::reader::{self, Reader};
   tacho export '{job=\"shop\"}' --format parquet --output shop.parquet
 
 Exit codes:
-  0  the records that fit the format are written, and all counts and checksums agree with the store
+  0  the records that fit the format are written, and all counts and checksums agree with the store;
+     or the reader of a pipe has closed it, as `head` does
   1  failed: the message says why
   2  arguments are wrong; no record is written
   3  partly written: with --allow-damaged, unreadable records are missing")]

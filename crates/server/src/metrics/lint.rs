@@ -1,6 +1,6 @@
 //! Checks that names, types and help texts follow the rules of `promtool check metrics`.
 //!
-//! Rules: `util/promlint` of github.com/prometheus/client_golang.
+//! Rules: `prometheus/testutil/promlint` of github.com/prometheus/client_golang.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -47,8 +47,8 @@ impl Moving {
     fn error_max(&self, at: &[Timestamp]) -> u64 {
         let [Some(first), Some(last)] = [at.first(), at.last()] else { return 0 };
         let here = self.rows().filter(|moved| moved.range.start <= *last && *first <= moved.range.end);
-        // A moved row counts only if one of the times is in its range. A column of another type may
-        // have times only before and after the row.
+        // A moved row counts only if one of the times is in its range. The row may have the values of
+        // other types or series, and `at` may then have times only before and after the row.
         let holds = |moved: &&Moved| {
             at.partition_point(|at| *at < moved.range.start) < at.partition_point(|at| *at <= moved.range.end)
         };

@@ -145,7 +145,8 @@ public final class HandedCall {
     /**
      * Ends the call. Only the first end has an effect.
      *
-     * @param operation the final operation; 0 to keep the operation with which the call began
+     * @param operation the final operation; 0 to keep the operation that the call had when its
+     *     thread left it
      * @param thrown may be null if only the failure is known
      */
     public void end(int operation, boolean failed, Throwable thrown) {

@@ -553,11 +553,11 @@ final class Link {
     }
 
     private long dropped() {
-        return totals.callsDropped() + totals.entriesDropped();
+        return totals.callsDropped() + totals.samplesDropped + totals.entriesDropped();
     }
 
     /**
-     * Makes the next step send a PING if calls or entries were dropped since the last PING.
+     * Makes the next step send a PING if records were dropped since the last PING.
      *
      * @return false if none were dropped
      */

@@ -382,7 +382,7 @@ public final class Sender implements Runnable {
                 link.state() == Link.State.OPEN
                         && outbox.isAcknowledged(flushSeq)
                         && !link.isBusy();
-        // pingSoon sends the counts of dropped records, unless the server already has them.
+        // pingSoon makes the next step send the counts of dropped records, unless the server already has them.
         if (hopeless || acknowledged && !link.pingSoon()) {
             totals.bytesQueued = outbox.bytes();
             isFlushed = !hopeless;
