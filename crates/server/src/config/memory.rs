@@ -27,7 +27,9 @@ fn group_limit(groups: &str, mount: &Path) -> Option<u64> {
         let (root, file) = match controllers {
             "" => (mount.to_owned(), "memory.max"),
             // Version 1.
-            all if all.split(',').any(|one| one == "memory") => (mount.join("memory"), "memory.limit_in_bytes"),
+            all if all.split(',').any(|one| one == "memory") => {
+                (mount.join("memory"), "memory.limit_in_bytes")
+            }
             _ => return Vec::new(),
         };
         let path = Path::new(path.trim_start_matches('/'));
