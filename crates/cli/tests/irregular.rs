@@ -42,7 +42,7 @@ enum Outcome {
 use Outcome::{Names, Works};
 
 struct Case {
-    /// Path in the data directory; `SEGMENT` and `JOURNAL` stand for the first segment and the newest journal.
+    /// Path in the data directory; `SEGMENT` and `JOURNAL` stand for the last sealed segment and the newest journal.
     file: &'static str,
     objects: &'static [Object],
     start: Outcome,
@@ -63,7 +63,7 @@ const fn case(file: &'static str, start: Outcome, check: &'static str) -> Case {
 }
 
 const CASES: [Case; 17] = [
-    Case { is_loss: true, ..case("SEGMENT", Names("0001.segment"), "file-unreadable") },
+    Case { is_loss: true, ..case("SEGMENT", Names(".segment"), "file-unreadable") },
     Case { is_loss: true, ..case("JOURNAL", Names(".journal"), "file-unreadable") },
     case("chunks/MANIFEST", Names("chunks/MANIFEST)"), "manifest-damaged"),
     case("chunks/MANIFEST.backup", Names("chunks/MANIFEST.backup)"), "manifest-damaged"),
@@ -118,7 +118,7 @@ fn each_command_names_another_object_in_place_of_a_file() {
         .iter()
         .map(|path| path.strip_prefix(&data).unwrap().to_str().unwrap().to_owned())
         .collect();
-    let segment = names.iter().find(|name| is_segment(Path::new(name))).unwrap();
+    let segment = names.iter().filter(|name| is_segment(Path::new(name))).rev().nth(1).unwrap();
     let journal = names.iter().rfind(|name| name.ends_with(".journal")).unwrap();
     let clock = || Arc::new(ManualClock::new(0));
     for case in &CASES {

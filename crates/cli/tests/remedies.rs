@@ -22,7 +22,7 @@ use tacho_store::ErrorKind;
 /// The directories of a test.
 struct Place {
     root: tempfile::TempDir,
-    /// The first segment and the newest journal, relative to the data directory.
+    /// The last sealed segment and the newest journal, relative to the data directory. The first segment has the labels.
     segment: PathBuf,
     journal: PathBuf,
 }
@@ -30,12 +30,14 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let (data, other) = (root.path().join("data"), root.path().join("other"));
+        let [data, journals, segments] =
+            ["data", "other/journals", "other/segments"].map(|name| root.path().join(name));
         directory(&data);
-        in_runtime(fill(&other, 0..4, false));
+        directory(&journals);
+        in_runtime(fill(&segments, 0..4, false));
         let names = files(&data).into_iter().map(|path| path.strip_prefix(&data).unwrap().to_owned());
         let names: Vec<PathBuf> = names.collect();
-        let segment = names.iter().find(|name| is_segment(name)).unwrap().clone();
+        let segment = names.iter().filter(|name| is_segment(name)).rev().nth(1).unwrap().clone();
         let journal = names.iter().rfind(|name| is_journal(name)).unwrap().clone();
         Self { root, segment, journal }
     }
@@ -171,7 +173,7 @@ const CASES: [Case; 14] = [
         left: Left::Flushed,
     },
     Case {
-        name: "no manifest, no first segment",
+        name: "no manifest, and a segment missing",
         damage: |place| {
             remove_manifests(place);
             std::fs::remove_file(place.at(&place.segment)).unwrap();
@@ -260,7 +262,8 @@ const CASES: [Case; 14] = [
     Case {
         name: "journal of another store in place of the own one",
         damage: |place| {
-            let theirs = files(&place.root.path().join("other")).into_iter().find(|path| is_journal(path));
+            let theirs =
+                files(&place.root.path().join("other/journals")).into_iter().rfind(|path| is_journal(path));
             std::fs::copy(theirs.unwrap(), place.at(&place.journal)).unwrap();
         },
         says: &["journal belongs to another store", "move it back to the directory of its store"],
@@ -271,7 +274,8 @@ const CASES: [Case; 14] = [
     Case {
         name: "segment of another store in place of the own one",
         damage: |place| {
-            let theirs = files(&place.root.path().join("other")).into_iter().find(|path| is_segment(path));
+            let theirs =
+                files(&place.root.path().join("other/segments")).into_iter().find(|path| is_segment(path));
             std::fs::copy(theirs.unwrap(), place.at(&place.segment)).unwrap();
         },
         says: &["segment files are not those of this store", "move the wrong one out of this directory"],
