@@ -1,8 +1,8 @@
 //! Finds the highest generation number in all files, and checks that all required files and facts exist.
 //!
 //! A reused number would mask or overwrite existing data. The next number is therefore above every number found in any
-//! row or file. A missing file or fact is reported before anything is changed. The error describes how to open the
-//! store without the missing part.
+//! row or file. Missing files and facts are reported before anything is changed, all in one message (`refusal.rs`). The message
+//! describes how to open the store without the missing parts.
 //!
 //! Path after a crash: `recover.rs` calls this module first, then reads the journal.
 
@@ -16,8 +16,9 @@ use crate::driver::{Driver, Table};
 use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
 use crate::journal::{self, Found, Front};
 use crate::keys::{ChunkKey, Journals};
+use crate::refusal::Refusal;
 use crate::upkeep::row_sequence;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Name of an empty file in the journal's directory. The file permits opening a store that lacks its identity, or all data
 /// that was flushed.
@@ -49,7 +50,10 @@ impl Keys {
 pub struct Files {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
+    /// The journals that can be read.
     pub journals: Vec<Found>,
+    /// Journals that cannot be read as a whole, by generation, and the reasons.
+    unusable: BTreeMap<u64, String>,
     /// The highest generation number in any file name or header.
     pub highest: u64,
     /// Bytes of each journal, except those without a complete header, which never had a record.
@@ -134,7 +138,7 @@ pub fn gaps<'a>(
 
 impl Files {
     /// # Errors
-    /// `Io`; `Version` when a newer version wrote a journal; `Corrupt` when no part of a file shows that it is a journal.
+    /// `Io`; `Version` when a newer version wrote a journal.
     pub fn read(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self> {
         let is_there = exists(&**disk, directory).map_err(|e| Error::io("list journal", directory, e))?;
         let mut files = Self {
@@ -142,6 +146,7 @@ impl Files {
             directory: directory.to_owned(),
             // A store that is opened read-only may have no journal directory.
             journals: if is_there { journal::list(&**disk, directory)? } else { Vec::new() },
+            unusable: BTreeMap::new(),
             highest: 0,
             lengths: BTreeMap::new(),
             headers: Vec::new(),
@@ -151,12 +156,25 @@ impl Files {
             let names = names.into_iter().filter_map(|name| name.into_string().ok());
             files.highest = names.filter_map(|name| named_generation(&name)).fold(files.highest, u64::max);
         }
-        for found in &files.journals {
-            let (front, length) = journal::read_front(&**disk, &found.path)?;
-            if front != Front::Unborn {
-                files.lengths.insert(found.generation, length);
+        for found in std::mem::take(&mut files.journals) {
+            if let Some(why) = disk.irregular(&found.path) {
+                let why = format!("journal {} cannot be read: {why}: move it away", found.path.display());
+                files.unusable.insert(found.generation, why);
+                continue;
             }
-            files.headers.extend(front.header().map(|header| (found.clone(), header.clone())));
+            match journal::read_front(&**disk, &found.path) {
+                Ok((front, length)) => {
+                    if front != Front::Unborn {
+                        files.lengths.insert(found.generation, length);
+                    }
+                    files.headers.extend(front.header().map(|header| (found.clone(), header.clone())));
+                    files.journals.push(found);
+                }
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    files.unusable.insert(found.generation, error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
         }
         let headers = files
             .headers
@@ -180,76 +198,77 @@ impl Files {
         accepted
     }
 
-    /// The error about a missing part, with its remedy.
-    fn missing(&self, what: &str, name: &str) -> Error {
-        let path = self.directory.join(name);
-        let message = format!(
-            "{what}. Put the missing files back, or, if this directory is a copy that was made while a server used the \
-             original, copy all of it again while no server runs. To start without the missing part, make an empty file {}",
-            path.display()
-        );
-        Error::corrupt(message)
+    /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full length. The
+    /// journals must belong to this store, and the name of each file must have the generation of its header. Journals up to
+    /// `flushed` are not needed.
+    pub fn check(
+        &self,
+        flushed: u64,
+        id: Option<u128>,
+        (known, chunks): (&[Older], &BTreeSet<u64>),
+        permitted: fn(&Path),
+    ) -> Refusal {
+        let mut refusal = Refusal::default();
+        for (generation, why) in self.unusable.range(flushed.saturating_add(1)..) {
+            let permission = lost_name(*generation);
+            if !self.is_accepted(&permission, permitted) {
+                refusal.missing(why.clone(), self.directory.join(permission));
+            }
+        }
+        let mut lengths = self.lengths.clone();
+        self.check_headers(flushed, id, &mut lengths, &mut refusal);
+        let named = known.iter().chain(self.headers.iter().flat_map(|(_, header)| &header.older));
+        for gap in gaps(flushed, named, chunks, &lengths) {
+            let (generation, permission) = (gap.generation(), lost_name(gap.generation()));
+            if !self.unusable.contains_key(&generation) && !self.is_accepted(&permission, permitted) {
+                let path = file_path(&self.directory, generation);
+                refusal.missing(gap.what(&path.display()), self.directory.join(permission));
+            }
+        }
+        refusal
     }
 
-    /// Checks the journals of the generations after `flushed`. They must belong to this store, and the name of each file must
-    /// have the generation of its header.
-    ///
-    /// # Errors
-    /// `Invalid`.
-    pub fn check_headers(&self, flushed: u64, id: Option<u128>) -> Result<()> {
+    /// Adds the files of other stores and with wrong names to the refusal. `lengths` then has the files under the right names.
+    fn check_headers(
+        &self,
+        flushed: u64,
+        id: Option<u128>,
+        lengths: &mut BTreeMap<u64, u64>,
+        refusal: &mut Refusal,
+    ) {
         let id = id.or(self.store());
+        let mut renamed = Vec::new();
         for (found, header) in self.headers.iter().filter(|(found, _)| found.generation > flushed) {
             let path = found.path.display();
             if id.is_some_and(|id| id != header.store) {
-                return Err(Error::invalid("journal belongs to another store").with("path", path));
-            }
-            if header.generation != found.generation {
+                lengths.remove(&found.generation);
+                let error = Error::invalid("journal belongs to another store").with("path", path);
+                let remedy = std::io::Error::other("move it back to the directory of its store");
+                refusal.fault(error.caused_by(remedy));
+            } else if header.generation != found.generation {
+                renamed.extend(lengths.remove(&found.generation).map(|bytes| (header.generation, bytes)));
                 let message = format!(
                     "journal of generation {} has the name of another generation: rename it",
                     header.generation
                 );
-                return Err(Error::invalid(message).with("path", path));
+                refusal.fault(Error::invalid(message).with("path", path));
             }
         }
-        Ok(())
-    }
-
-    /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full
-    /// length.
-    ///
-    /// # Errors
-    /// `Corrupt`; nothing was changed.
-    pub fn check(
-        &self,
-        flushed: u64,
-        known: &[Older],
-        chunks: &BTreeSet<u64>,
-        permitted: fn(&Path),
-    ) -> Result<()> {
-        let named = known.iter().chain(self.headers.iter().flat_map(|(_, header)| &header.older));
-        for gap in gaps(flushed, named, chunks, &self.lengths) {
-            let generation = gap.generation();
-            if !self.is_accepted(&lost_name(generation), permitted) {
-                let path = file_path(&self.directory, generation);
-                return Err(self.missing(&gap.what(&path.display()), &lost_name(generation)));
-            }
+        for (generation, bytes) in renamed {
+            lengths.entry(generation).or_insert(bytes);
         }
-        Ok(())
     }
 
     /// The identity of a store without an identity row; `None` for a new store. `forgets` means that the driver loses all
-    /// data when its process ends.
-    ///
-    /// # Errors
-    /// `Corrupt` when the store has data but no identity, or when it has a journal of a later generation than 1 but no data. No
-    /// error if an operator permitted opening the store without the missing part.
+    /// data when its process ends. Adds to `refusal` that the store has data but no identity, or that it has a journal of a later
+    /// generation than 1 but no data, unless an operator permitted opening the store without the missing part.
     pub fn identity(
         &self,
         journals: Option<&Journals>,
         is_empty: bool,
         forgets: bool,
-        permitted: fn(&Path),
-    ) -> Result<Option<u128>> {
+        (permitted, refusal): (fn(&Path), &mut Refusal),
+    ) -> Option<u128> {
         let id = journals.map(|journals| journals.store).or(self.store());
         let emptied = is_empty && !forgets && prove_flush(self.journals.iter().map(|found| found.generation));
         if id.is_some() && !emptied {
@@ -258,25 +277,31 @@ impl Files {
                     "identity of the store was missing and is taken from the list of journals or a journal"
                 );
             }
-            return Ok(id);
+            return id;
         }
-        if (is_empty && !emptied) || self.is_accepted(IDENTITY_LOST, permitted) {
-            return Ok(id);
+        if (emptied || !is_empty) && !self.is_accepted(IDENTITY_LOST, permitted) {
+            let what = if emptied { EMPTIED } else { "store has data, but no identity" };
+            refusal.missing(what.to_owned(), self.directory.join(IDENTITY_LOST));
         }
-        let what = if emptied { EMPTIED } else { "store has data, but no identity" };
-        Err(self.missing(what, IDENTITY_LOST))
+        id
     }
 }
 
-/// Refuses an empty driver next to journals that prove that it has lost its data. A start calls this function before it creates
-/// the driver's files. Otherwise a store that has lost its data would look like a new store. `directory` is the directory of the
-/// journals.
+/// Finds out whether journals next to an empty driver prove that it has lost its data. A start calls this function before it
+/// creates the driver's files. Otherwise a store that has lost its data would look like a new store. `directory` is the directory
+/// of the journals.
 ///
 /// # Errors
-/// `Corrupt`, like [`Files::identity`].
-pub fn refuse_emptied(directory: &Path) -> Result<()> {
+/// Like [`Files::read`].
+pub fn emptied(directory: &Path) -> Result<Refusal> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    Files::read(&disk, directory)?.identity(None, true, false, |_| ()).map(drop)
+    let (files, mut refusal) = (Files::read(&disk, directory)?, Refusal::default());
+    let id = files.identity(None, true, false, (|_| (), &mut refusal));
+    if !refusal.is_empty() {
+        // If an operator permits the loss, the next start checks the journals with the same result.
+        refusal.merge(files.check(0, id, (&[], &BTreeSet::new()), |_| ()));
+    }
+    Ok(refusal)
 }
 
 #[cfg(test)]
