@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use jiff::tz::TimeZone;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -280,9 +281,12 @@ impl Cell {
     /// # Errors
     /// If the cell holds bytes that are not UTF-8.
     pub fn put(&self, kind: Kind, out: &mut String) -> std::result::Result<(), String> {
-        let moment = |ns: i128, out: &mut String| match jiff::Timestamp::from_nanosecond(ns) {
-            Ok(at) => write!(out, "{at}"),
-            Err(_) => write!(out, "{ns}"),
+        // Only a time in UTC has a `Z`. A reader of the text converts local times and days with a time zone that the user gives.
+        let moment = |ns: i128, out: &mut String| match (jiff::Timestamp::from_nanosecond(ns), kind) {
+            (Ok(at), Kind::Timestamp { utc: false, .. }) => write!(out, "{}", TimeZone::UTC.to_datetime(at)),
+            (Ok(at), Kind::Date) => write!(out, "{}", TimeZone::UTC.to_datetime(at).date()),
+            (Ok(at), _) => write!(out, "{at}"),
+            (Err(_), _) => write!(out, "{ns}"),
         };
         // Writing to a string cannot fail.
         let _ = match (self, kind) {
@@ -303,5 +307,27 @@ impl Cell {
             }
         };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_times_in_utc_are_written_with_their_zone() {
+        let timestamp = |utc| Kind::Timestamp { unit: Unit::Milliseconds, utc };
+        for (cell, kind, expect) in [
+            (Cell::Signed(1_500), timestamp(true), "1970-01-01T00:00:01.5Z"),
+            (Cell::Signed(1_500), timestamp(false), "1970-01-01T00:00:01.5"),
+            (Cell::Signed(-1_000), timestamp(false), "1969-12-31T23:59:59"),
+            (Cell::Signed(-1), Kind::Date, "1969-12-31"),
+            (Cell::Moment(0), Kind::Julian, "1970-01-01T00:00:00Z"),
+            (Cell::Signed(i64::MAX), timestamp(false), "9223372036854775807000000"),
+        ] {
+            let mut out = String::new();
+            cell.put(kind, &mut out).unwrap();
+            assert_eq!(out, expect, "{cell:?} {kind:?}");
+        }
     }
 }
