@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use tacho_api::printable::printable;
 
@@ -44,8 +46,11 @@ const NOT_READY: [&str; 2] =
 const PAUSE: Duration = Duration::from_millis(20);
 /// Timeout for loading, in which the agent transforms all classes that it watches.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
+/// Limit on the time of [`load`]: the last attempt begins before `READY_TIME_MAX` is over.
+pub const TOTAL_TIME_MAX: Duration =
+    READY_TIME_MAX.saturating_add(LISTEN_TIME_MAX).saturating_add(LOAD_TIME_MAX);
 /// Limit on the bytes of a response.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
+const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Limit on the bytes of a response in a message.
 const SAID_BYTES_MAX: usize = 400;
 
@@ -73,7 +78,7 @@ fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), F
     let mut stream = connect(process)?;
     let argument = options.map_or_else(|| jar.to_owned(), |options| format!("{jar}={options}"));
     let request = ["1", "load", "instrument", "false", &argument].map(|word| format!("{word}\0")).concat();
-    let answer = ask(&mut stream, request.as_bytes()).map_err(|error| match error.kind() {
+    let answer = ask(&mut stream, request.as_bytes(), LOAD_TIME_MAX).map_err(|error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             Fault::NoAnswer { pid: process.pid, seconds: LOAD_TIME_MAX.as_secs() }
         }
@@ -86,12 +91,23 @@ fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), F
     check_response(&answer).map_err(|said| Fault::NotTaken { pid: process.pid, said })
 }
 
-fn ask(stream: &mut UnixStream, request: &[u8]) -> io::Result<String> {
-    stream.set_read_timeout(Some(LOAD_TIME_MAX))?;
-    stream.set_write_timeout(Some(LOAD_TIME_MAX))?;
+/// Sends a request and reads the whole response. The limit applies to both together, because a JVM may send its response in
+/// many parts.
+fn ask(stream: &mut UnixStream, request: &[u8], time_max: Duration) -> io::Result<String> {
+    let begun = Instant::now();
+    stream.set_write_timeout(Some(time_max))?;
     stream.write_all(request)?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
+    let (mut answer, mut part) = (Vec::new(), [0; 4_096]);
+    while answer.len() < ANSWER_BYTES_MAX {
+        let left = time_max.checked_sub(begun.elapsed()).filter(|left| !left.is_zero());
+        stream.set_read_timeout(Some(left.ok_or(ErrorKind::TimedOut)?))?;
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(part.get(..read).unwrap_or_default()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
@@ -130,7 +146,7 @@ fn connect(process: &Process) -> Result<UnixStream, Fault> {
     let begun = Instant::now();
     let (mut trigger, mut signals) = (None, 0);
     loop {
-        match open(&path, process)? {
+        match open(&path, process, LISTEN_TIME_MAX.saturating_sub(begun.elapsed()))? {
             Some(stream) => return Ok(stream),
             None if begun.elapsed() > LISTEN_TIME_MAX && signals > 0 => {
                 return Err(Fault::NoAnswer { pid, seconds: LISTEN_TIME_MAX.as_secs() });
@@ -149,7 +165,7 @@ fn connect(process: &Process) -> Result<UnixStream, Fault> {
 }
 
 /// Connects to the socket. `None` when no process listens on it.
-fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
+fn open(path: &Path, process: &Process, time_max: Duration) -> Result<Option<UnixStream>, Fault> {
     let failed = |source| Fault::Io { doing: "connect to", path: path.to_owned(), source };
     let is_missing = |error: &io::Error| {
         // Connection refused: the socket file was left by an earlier process with this id.
@@ -161,17 +177,30 @@ fn open(path: &Path, process: &Process) -> Result<Option<UnixStream>, Fault> {
         Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => return Err(failed(error)),
     }
-    match UnixStream::connect(path) {
+    match connect_within(path, time_max) {
         Ok(stream) if answers(&stream, process).map_err(failed)? => Ok(Some(stream)),
         Ok(_) => Err(Fault::NotItsOwn { pid: process.pid, path: path.to_owned() }),
         Err(error) if is_missing(&error) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(Fault::NoAnswer { pid: process.pid, seconds: LISTEN_TIME_MAX.as_secs() })
+        }
         Err(error) => Err(failed(error)),
     }
 }
 
+/// Connects like `UnixStream::connect`, which would wait without a limit for a JVM that accepts no connection when its queue of
+/// connections is full.
+fn connect_within(path: &Path, time_max: Duration) -> io::Result<UnixStream> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // A timeout of zero would mean no timeout.
+    sockopt::set_socket_timeout(&socket, Timeout::Send, Some(time_max.max(PAUSE)))?;
+    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
+}
+
 /// Whether the process itself listens at the other end. Another process of the same user may have created the socket.
 fn answers(stream: &UnixStream, process: &Process) -> io::Result<bool> {
-    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    let peer = sockopt::socket_peercred(stream)?;
     Ok((peer.pid.as_raw_nonzero().get().cast_unsigned(), peer.uid.as_raw()) == (process.pid, process.uid))
 }
 
@@ -303,6 +332,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_response_that_arrives_slowly_is_not_awaited_longer_than_the_limit() {
+        let (mut tacho, mut jvm) = UnixStream::pair().unwrap();
+        let jvm = std::thread::spawn(move || {
+            let mut bytes = 0;
+            while jvm.write_all(b"0").is_ok() && bytes < ANSWER_BYTES_MAX {
+                bytes += 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            bytes
+        });
+        let answer = ask(&mut tacho, b"1", Duration::from_millis(200));
+        drop(tacho);
+        assert!(matches!(answer.map_err(|e| e.kind()), Err(ErrorKind::TimedOut | ErrorKind::WouldBlock)));
+        assert!(jvm.join().unwrap() < ANSWER_BYTES_MAX, "the response was read to its end");
+    }
+
+    #[test]
+    fn a_jvm_that_accepts_no_connection_is_not_awaited_longer_than_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        net::listen(&listener, 0).unwrap();
+        let connect = || connect_within(&path, Duration::from_millis(50));
+        let waiting = connect().unwrap();
+        assert_eq!(connect().unwrap_err().kind(), ErrorKind::WouldBlock);
+        drop((waiting, listener));
+    }
+
     /// A shell that exits at the end of its input. If it `handles` SIGQUIT, it exits with 7 on that signal.
     fn shell(handles: bool) -> (std::process::Child, Process) {
         let script = if handles { "trap 'exit 7' QUIT; echo up; read line" } else { "echo up; read line" };
@@ -364,21 +422,27 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let this = Process::find(std::process::id()).expect("this process exists");
         let path = directory.path().join("socket");
-        assert!(open(&path, &this).unwrap().is_none());
+        assert!(open(&path, &this, LISTEN_TIME_MAX).unwrap().is_none());
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        assert!(open(&path, &this).unwrap().is_some());
+        assert!(open(&path, &this, LISTEN_TIME_MAX).unwrap().is_some());
         for other in
             [Process { uid: this.uid + 1, ..this.clone() }, Process { pid: this.pid + 1, ..this.clone() }]
         {
-            assert!(matches!(open(&path, &other), Err(Fault::NotItsOwn { .. })), "{other:?}");
+            assert!(
+                matches!(open(&path, &other, LISTEN_TIME_MAX), Err(Fault::NotItsOwn { .. })),
+                "{other:?}"
+            );
         }
         // A child process that another test starts at this moment also holds the listener, until its program begins.
         let socket = std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(listener));
         socket.shutdown(std::net::Shutdown::Both).unwrap();
         drop(socket);
-        assert!(open(&path, &this).unwrap().is_none(), "a socket without a listener was used");
+        assert!(
+            open(&path, &this, LISTEN_TIME_MAX).unwrap().is_none(),
+            "a socket without a listener was used"
+        );
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
-        assert!(matches!(open(&path, &this), Err(Fault::NotItsOwn { .. })));
+        assert!(matches!(open(&path, &this, LISTEN_TIME_MAX), Err(Fault::NotItsOwn { .. })));
     }
 }

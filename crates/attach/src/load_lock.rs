@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::load::TOTAL_TIME_MAX;
 use crate::{Fault, Process};
 
-/// Limit on the time to wait for the lock: a little more than `LISTEN_TIME_MAX` and `LOAD_TIME_MAX` in `load.rs` together.
-const TURN_TIME_MAX: Duration = Duration::from_secs(100);
+/// Limit on the time to wait for the lock: a little more than the holder may need to load its agent.
+const TURN_TIME_MAX: Duration = TOTAL_TIME_MAX.saturating_add(Duration::from_secs(10));
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// An exclusive lock for loading an agent into a process. It is released when this value is dropped or this program ends.
