@@ -28,8 +28,10 @@ const JOURNAL: &str = "/data/journal";
 pub const CHUNKS: &str = "/data/chunks";
 /// Size of a segment of the driver, bytes: small, so that segments are sealed and rewritten.
 const SMALL_SEGMENT_BYTES: u64 = 12_000;
-/// Limit on the attempts to open the store or to delete records. If the last attempt fails, the store is stuck.
-const ATTEMPTS_MAX: usize = 200;
+/// Limits on the attempts to open the store, and to delete records. If the last attempt fails, the store is stuck. The disk has
+/// no faults after the first few attempts.
+const OPENINGS_MAX: usize = 20;
+const DELETIONS_MAX: usize = 200;
 
 pub struct Open {
     pub store: Arc<Store>,
@@ -171,7 +173,8 @@ impl World {
 
     /// Opens the store. If the disk fails, ends the process and opens the store again.
     pub async fn open(&mut self, totals: &mut Totals) -> Result<Open, End> {
-        for attempt in 0..ATTEMPTS_MAX {
+        let mut last = String::new();
+        for attempt in 0..OPENINGS_MAX {
             let error = match self.try_open().await {
                 Ok((store, driver)) => {
                     self.network.open(store.clone(), self.clock.clone());
@@ -185,7 +188,7 @@ impl World {
                 return Err(End::Crash);
             }
             match error.kind() {
-                ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::StorageFull if attempt < 20 => {
+                ErrorKind::Io | ErrorKind::Unavailable | ErrorKind::StorageFull => {
                     self.disk.end_process();
                     totals.ended_processes += 1;
                     if attempt > 3 {
@@ -194,8 +197,9 @@ impl World {
                 }
                 _ => return Err(Failure::Refused(error.to_string()).into()),
             }
+            last = error.to_string();
         }
-        Err(Failure::Stuck("store does not open".to_owned()).into())
+        Err(Failure::Stuck(format!("store does not open in {OPENINGS_MAX} attempts: {last}")).into())
     }
 
     /// One process, from its start until the machine stops or all steps are done.
@@ -387,7 +391,7 @@ impl World {
             for attempt in 0.. {
                 match until_stop(&self.disk, open.store.delete(&matchers, range)).await? {
                     Ok(_) => break,
-                    Err(error) if attempt > ATTEMPTS_MAX => {
+                    Err(error) if attempt > DELETIONS_MAX => {
                         return Err(Failure::Stuck(format!("still not deleted: {error}")).into());
                     }
                     Err(error) => self.accept(&error)?,
@@ -426,5 +430,22 @@ pub async fn until_stop<T>(disk: &SimulatedDisk, work: impl Future<Output = T>) 
         biased;
         () = disk.stop() => Err(End::Crash),
         result = work => Ok(result),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tacho_store::disk::Disk;
+
+    #[test]
+    fn a_store_that_does_not_open_without_faults_is_stuck() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let mut world = World::new(1, false);
+        // A directory has the name of the manifest, so every read of the manifest fails.
+        world.disk.make_directory(&Path::new(CHUNKS).join("MANIFEST")).unwrap();
+        let ended = runtime.unwrap().block_on(world.open(&mut Totals::default()));
+        let Err(End::Broken(Failure::Stuck(text))) = ended else { panic!("the store opened") };
+        assert!(text.starts_with("store does not open in 20 attempts: "), "{text}");
     }
 }
