@@ -5,8 +5,8 @@ mod filled;
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -97,14 +97,7 @@ impl Service {
     }
 
     fn tacho(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(support::tacho());
-        command
-            .args(args)
-            .env("AWS_ENDPOINT_URL", format!("http://{}", self.at))
-            .env("AWS_ACCESS_KEY_ID", "key")
-            .env("AWS_SECRET_ACCESS_KEY", "secret")
-            .env("AWS_REGION", "us-east-1");
-        command
+        tacho(self.at, args)
     }
 
     fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
@@ -132,6 +125,18 @@ impl Service {
         let keys = listed.split("<Key>").skip(1);
         keys.map(|rest| rest.split("</Key>").next().unwrap().to_owned()).collect()
     }
+}
+
+/// A command that uses the service at an address.
+fn tacho(at: SocketAddr, args: &[&str]) -> Command {
+    let mut command = Command::new(support::tacho());
+    command
+        .args(args)
+        .env("AWS_ENDPOINT_URL", format!("http://{at}"))
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .env("AWS_REGION", "us-east-1");
+    command
 }
 
 fn line(lines: &mut BufReader<ChildStdout>) -> String {
@@ -239,4 +244,75 @@ fn a_backup_whose_lock_another_process_removed_fails_and_leaves_no_damage() {
     assert!(service.keys().iter().all(|key| !key.contains("/locks/")));
     service.json(&["backup", "create", data_text, at]);
     assert_eq!(service.json(&["backup", "verify", at])["backups"], 2);
+}
+
+/// Answers every request with the same status, header and body, until the test ends.
+fn refusing(status: &'static str, header: &'static str, body: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // A client that has gone needs no answer.
+            let _ = stream.and_then(|stream| refuse(stream, (status, header, &body)));
+        }
+    });
+    at
+}
+
+fn refuse(stream: TcpStream, (status, header, body): (&str, &str, &str)) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 || line == "\r\n" {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    stream.by_ref().take(length).read_to_end(&mut Vec::new())?;
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\n{header}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    stream.get_mut().write_all(format!("{head}{body}").as_bytes())
+}
+
+#[test]
+fn a_refusal_of_the_service_has_its_words_and_a_remedy() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, out] = ["data", "out"].map(|name| place.path().join(name).to_str().unwrap().to_owned());
+    directory(Path::new(&data));
+    let region = "x-amz-bucket-region: eu-central-1\r\n";
+    let malformed = "The authorization header is malformed; the region 'us-east-1' is wrong";
+    let cases = [
+        ("403 Forbidden", "", "AccessDenied", "Access Denied", "permit the key in AWS_ACCESS_KEY_ID"),
+        ("403 Forbidden", "", "InvalidAccessKeyId", "no such key", "correct AWS_ACCESS_KEY_ID"),
+        ("403 Forbidden", "", "SignatureDoesNotMatch", "other signature", "correct AWS_SECRET_ACCESS_KEY"),
+        ("403 Forbidden", "", "RequestTimeTooSkewed", "too large", "correct the clock of this machine"),
+        ("404 Not Found", "", "NoSuchBucket", "no such bucket", "create the bucket, or correct its name"),
+        ("301 Moved Permanently", region, "PermanentRedirect", "use it", "set AWS_REGION to eu-central-1"),
+        ("400 Bad Request", "", "AuthorizationHeaderMalformed", malformed, "set AWS_REGION to the region"),
+    ];
+    for (status, header, code, said, remedy) in cases {
+        let at = refusing(
+            status,
+            header,
+            format!("<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code><Message>{said}</Message></Error>"),
+        );
+        let address = "s3://history/a";
+        for args in [
+            &["backup", "create", &data, address][..],
+            &["backup", "list", address],
+            &["backup", "verify", address],
+            &["restore", address, &out],
+        ] {
+            let output = tacho(at, args).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+            let answered = format!("http://{at} answered {status}, {code} ({said}): ");
+            for part in [address, &answered, remedy] {
+                assert!(stderr.contains(part), "{args:?}: {part:?} is missing: {stderr}");
+            }
+        }
+    }
 }

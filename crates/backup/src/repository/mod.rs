@@ -14,6 +14,8 @@ mod s3;
 mod s3_http;
 #[cfg(feature = "s3")]
 mod s3_lock;
+#[cfg(feature = "s3")]
+mod s3_refusal;
 
 use std::collections::HashMap;
 use std::io::Read;

@@ -22,6 +22,7 @@ use tokio::runtime::Runtime;
 
 use super::s3_http::Connector;
 use super::s3_lock::{LOCKS, Lease};
+use super::s3_refusal::Refusal;
 use super::{Guard, Incoming, Lock, Place};
 use crate::hash::{Hash, Hasher};
 
@@ -89,7 +90,26 @@ impl S3 {
     pub(super) fn found(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         let prefix = self.path(folder);
         let list = self.store.list((!prefix.as_ref().is_empty()).then_some(&prefix));
-        self.runtime.block_on(list.try_collect()).map_err(|e| failed("list", folder, e))
+        self.runtime.block_on(list.try_collect()).map_err(|e| self.failed("list", folder, e))
+    }
+
+    /// The error of a failed request. If the service refused the request, the error names the remedy.
+    pub(super) fn failed(&self, doing: &str, name: &str, error: object_store::Error) -> Error {
+        let is_missing = matches!(error, object_store::Error::NotFound { .. });
+        let refusal = Refusal::of(&error.to_string(), &self.address, &service());
+        let kind = if is_missing && refusal.is_none() { ErrorKind::Corrupt } else { ErrorKind::Unavailable };
+        let failed = Error::new(kind, format!("cannot {doing}")).with("repository", &self.address);
+        let failed = if name.is_empty() { failed } else { failed.with("object", name) };
+        match refusal {
+            Some(refusal) => failed.caused_by(refusal),
+            None => failed.caused_by(error),
+        }
+    }
+
+    /// Whether the error is that of a missing object, and not of a missing bucket.
+    fn is_missing(&self, error: &object_store::Error) -> bool {
+        matches!(error, object_store::Error::NotFound { .. })
+            && Refusal::of(&error.to_string(), &self.address, "").is_none()
     }
 
     fn relative(&self, found: &Path) -> Option<String> {
@@ -97,17 +117,6 @@ impl S3 {
             found.prefix_match(&self.prefix)?.map(|part| part.as_ref().to_owned()).collect();
         Some(parts.join("/"))
     }
-}
-
-pub fn failed(doing: &str, name: &str, error: object_store::Error) -> Error {
-    let kind = match error {
-        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-            ErrorKind::Invalid
-        }
-        object_store::Error::NotFound { .. } => ErrorKind::Corrupt,
-        _ => ErrorKind::Unavailable,
-    };
-    Error::new(kind, format!("cannot {doing}")).with("object", name).caused_by(error)
 }
 
 impl Place for S3 {
@@ -119,7 +128,7 @@ impl Place for S3 {
         if folder.is_empty() {
             let prefix = (!self.prefix.as_ref().is_empty()).then_some(&self.prefix);
             let found = self.runtime.block_on(self.store.list_with_delimiter(prefix));
-            let found = found.map_err(|e| failed("list", &self.address, e))?;
+            let found = found.map_err(|e| self.failed("list", "", e))?;
             let folders = found.common_prefixes.iter().filter_map(|path| Some((self.relative(path)?, 0)));
             let files = found.objects.iter().filter_map(|o| Some((self.relative(&o.location)?, o.size)));
             // Locks are not content: a place with only a lock counts as empty.
@@ -136,8 +145,8 @@ impl Place for S3 {
                 let body = Body { runtime, stream: found.into_stream(), rest: Bytes::new() };
                 Ok(Some((length, Box::new(body))))
             }
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failed("read", name, error)),
+            Err(error) if self.is_missing(&error) => Ok(None),
+            Err(error) => Err(self.failed("read", name, error)),
         }
     }
 
@@ -150,8 +159,9 @@ impl Place for S3 {
     fn remove(&self, name: &str) -> Result<()> {
         self.lease.check()?;
         match self.runtime.block_on(self.store.delete(&self.path(name))) {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failed("remove", name, error)),
+            Ok(()) => Ok(()),
+            Err(error) if self.is_missing(&error) => Ok(()),
+            Err(error) => Err(self.failed("remove", name, error)),
         }
     }
 
@@ -167,6 +177,12 @@ impl Place for S3 {
     fn lock(&self, lock: Lock) -> Result<Guard> {
         self.acquire(lock)
     }
+}
+
+/// The address of the service, for messages.
+fn service() -> String {
+    let given = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().find_map(|name| std::env::var(name).ok());
+    given.unwrap_or_else(|| "Amazon S3".to_owned())
 }
 
 /// Reads an object as it arrives.
@@ -203,7 +219,7 @@ struct Upload<'a> {
 
 impl Upload<'_> {
     fn failed(&self, error: object_store::Error) -> Error {
-        failed("write", &self.name, error)
+        self.place.failed("write", &self.name, error)
     }
 
     fn store(&mut self) -> object_store::Result<()> {
@@ -269,7 +285,7 @@ impl Incoming for Upload<'_> {
         self.place.confirm_lock()?;
         let (from, to) = (self.place.path(&self.name), self.place.path(name));
         let copied = self.place.runtime.block_on(self.place.store.copy(&from, &to));
-        copied.map_err(|e| failed("copy", name, e))
+        copied.map_err(|e| self.place.failed("copy", name, e))
     }
 }
 

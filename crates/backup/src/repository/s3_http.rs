@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http_body_util::BodyExt;
-use hyper::Uri;
+use http_body_util::{BodyExt, Collected, Limited};
+use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderValue};
+use hyper::{Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use object_store::ClientOptions;
 use object_store::client::{
@@ -24,11 +25,15 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::s3_lock::Lease;
+use super::s3_refusal::STATUS;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// Longest time from connecting to the head of the response. It includes sending the request, for example a part of an
 /// upload.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
+
+/// Limit on the body of a redirection.
+const REDIRECTION_BYTES_MAX: usize = 64 << 10;
 
 /// Sends the requests of the S3 client. Each request has its own connection, because a backup sends only a few requests for each
 /// object.
@@ -98,9 +103,26 @@ impl Connector {
             self.lease.check().map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         }
         let response = sender.send_request(request).await.map_err(failed)?;
+        if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
+            return Err(HttpError::new(HttpErrorKind::Unknown, redirection(response).await));
+        }
         let interrupted = |e: hyper::Error| HttpError::new(HttpErrorKind::Interrupted, e);
         Ok(response.map(|body| HttpResponseBody::new(body.map_err(interrupted))))
     }
+}
+
+/// The error for a redirection, which the S3 client would report without the words of the service. S3 redirects to the region
+/// of the bucket, but a request is signed for one region. The text has the form that `s3_refusal.rs` reads.
+async fn redirection(response: Response<Incoming>) -> io::Error {
+    let (head, body) = response.into_parts();
+    let region = head.headers.get("x-amz-bucket-region").and_then(|region| region.to_str().ok());
+    let region = region.map(|region| format!("<Region>{region}</Region>")).unwrap_or_default();
+    let body = Limited::new(body, REDIRECTION_BYTES_MAX)
+        .collect()
+        .await
+        .map(Collected::to_bytes)
+        .unwrap_or_default();
+    io::Error::other(format!("{STATUS}{}: {region}{}", head.status, String::from_utf8_lossy(&body)))
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -22,7 +22,7 @@ use tacho_store::{Error, ErrorKind, Result, draw_id};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::s3::{S3, failed};
+use super::s3::S3;
 use super::s3_http::ANSWER_TIME_MAX;
 use super::{Guard, Lock};
 
@@ -112,7 +112,7 @@ impl S3 {
         let path = self.path(&format!("{LOCKS}/{kind}-{:032x}", draw_id()));
         let own = Own { store: self.store.clone(), path: path.clone(), lease: self.lease.clone() };
         let begun = (self.lease.clock)();
-        self.runtime.block_on(own.write()).map_err(|e| failed("write lock", &self.address, e))?;
+        self.runtime.block_on(own.write()).map_err(|e| self.failed("write lock", "", e))?;
         self.lease.set(State::Held { path: path.clone(), renewed: begun });
         let mut held = Held { runtime: self.runtime.clone(), own: own.clone(), renewal: None };
         let locks = self.found(LOCKS)?;
@@ -147,7 +147,7 @@ impl S3 {
             match self.runtime.block_on(self.store.head(&path)) {
                 Ok(_) => {}
                 Err(object_store::Error::NotFound { .. }) => self.lease.set(State::Lost),
-                Err(error) => return Err(failed("read lock", &self.address, error)),
+                Err(error) => return Err(self.failed("read lock", "", error)),
             }
         }
         self.lease.check()
