@@ -336,7 +336,7 @@ fn interrupted(data: &Path, into: &Path) -> std::process::ExitStatus {
         let mut repairing = command.stdout(std::process::Stdio::null()).spawn().unwrap();
         while repairing.try_wait().unwrap().is_none() {
             send("-STOP", &repairing);
-            let has_begun = into.join("INCOMPLETE").exists();
+            let has_begun = ["INCOMPLETE", "chunks"].iter().all(|name| into.join(name).exists());
             if has_begun {
                 send("-INT", &repairing);
             }
