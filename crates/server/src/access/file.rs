@@ -168,8 +168,8 @@ fn write(data: &Path, content: &Content) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Options that neither follow symbolic links nor wait for the reader of a FIFO. Otherwise the owner of the data directory could make a link to any file, which a
-/// command of root would then open.
+/// Options that neither follow symbolic links nor wait for the reader of a FIFO. Otherwise the owner of the data directory could
+/// make a link to any file, which a command of root would then open.
 fn own_file() -> OpenOptions {
     let mut options = private_file();
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
