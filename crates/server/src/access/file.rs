@@ -346,7 +346,8 @@ mod tests {
         let fifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
         let link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
         let folder = |path: &Path| std::fs::create_dir(path).unwrap();
-        let cases: [(&dyn Fn(&Path), &str); 3] = [
+        type Replace<'a> = &'a dyn Fn(&Path);
+        let cases: [(Replace<'_>, &str); 3] = [
             (&fifo, "it is not a regular file"),
             (&folder, "it is not a regular file"),
             (&link, "it is a symbolic link"),
