@@ -1,5 +1,5 @@
 //! Tests a real server on a file system of 40 MiB that becomes full. New records are refused early, deletion and expiry free
-//! space, and no acknowledged record is lost.
+//! space, and no acknowledged record is lost. A token that does not fit on the disk changes nothing.
 
 mod support;
 
@@ -13,6 +13,7 @@ use support::{Server, wait_for};
 use tacho_model::mix64;
 
 const DISK_BYTES: u64 = 40 << 20;
+const DISK_FILES: u64 = 1_000;
 const RESERVE_BYTES: u64 = 8 << 20;
 const DAY_S: u64 = 86_400;
 
@@ -29,8 +30,8 @@ impl SmallDisk {
         let mut failures = Vec::new();
         // Users other than root become root in a user namespace.
         for flags in [&["--mount"][..], &["--user", "--map-root-user", "--mount"]] {
-            let script =
-                format!("mount -t tmpfs -o size={DISK_BYTES} tmpfs \"$0\" && echo mounted && exec cat");
+            let options = format!("size={DISK_BYTES},nr_inodes={DISK_FILES}");
+            let script = format!("mount -t tmpfs -o {options} tmpfs \"$0\" && echo mounted && exec cat");
             let mut holder = Command::new("unshare")
                 .args(flags)
                 .args(["sh", "-c", &script])
@@ -79,6 +80,25 @@ impl SmallDisk {
         command.args(["--disk-reserve-bytes", &RESERVE_BYTES.to_string(), "--config"]).arg(config);
         command.arg("--data").arg(&data);
         Server::from_command(command, &data).unwrap_or_else(|(status, log)| panic!("{status}: {log}"))
+    }
+
+    /// Runs a script in the file system. Its errors are ignored, because a script that fills the disk ends with one.
+    fn script(&self, script: &str) {
+        let script = format!("cd \"$0\" && {script}");
+        self.command("sh").args(["-c", &script]).arg(&self.path).output().unwrap();
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.command("test").arg("-e").arg(self.path.join("data").join(file)).status().unwrap().success()
+    }
+
+    /// Exit code, stdout and stderr of `tacho token add`.
+    fn add_token(&self, name: &str) -> (Option<i32>, String, String) {
+        let mut command = self.command(support::tacho());
+        command.args(["token", "add", name, "--role", "admin", "--data"]).arg(self.path.join("data"));
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
     fn free_bytes(&self) -> u64 {
@@ -144,14 +164,20 @@ fn check(server: &Server, expect: &BTreeMap<&str, u64>) {
     }
 }
 
-#[test]
-fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
+/// The small file system, with the directory that it is in and an empty configuration file.
+fn small_disk() -> (tempfile::TempDir, SmallDisk, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let mount = dir.path().join("small");
     std::fs::create_dir(&mount).unwrap();
     let disk = SmallDisk::mount(&mount);
     let config = dir.path().join("tacho.toml");
     std::fs::write(&config, "").unwrap();
+    (dir, disk, config)
+}
+
+#[test]
+fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
+    let (_dir, disk, config) = small_disk();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let (today, aged) = (now - 1_000, now - 3 * DAY_S);
 
@@ -195,4 +221,51 @@ fn a_full_disk_loses_nothing_acknowledged_and_is_freed_again() {
     check(&server, &expect);
     server.kill();
     check(&disk.start(&config), &expect);
+}
+
+#[test]
+fn a_token_that_cannot_be_stored_on_a_full_disk_locks_no_server() {
+    let (_dir, disk, config) = small_disk();
+    let server = disk.start(&config);
+    assert_eq!(server.post("/write?precision=s", &[], &lines("old", 0, DAY_S)).status, 204);
+    disk.script("cat /dev/zero > hog");
+    assert_eq!(disk.free_bytes(), 0);
+    let (code, out, said) = disk.add_token("first");
+    assert_eq!((code, &*out), (Some(1), ""), "{said}");
+    assert!(said.contains("tokens: No space left on device"), "{said}");
+    assert!(!disk.has("tokens") && !disk.has("tokens.used"));
+    // The documented way out of a full disk works.
+    assert_eq!(server.post("/api/v1/admin/tsdb/delete_series?match[]=old", &[], b"").status, 204);
+    disk.script("rm hog");
+    server.kill();
+    let server = disk.start(&config);
+    assert_eq!(server.get("/api/status").json()["access"]["tokens"], "none", "{}", server.log());
+    let (code, token, said) = disk.add_token("first");
+    assert_eq!(code, Some(0), "{said}");
+    wait_for("the server to need a token", || {
+        (server.get("/api/v1/query?query=1").status == 401).then_some(())
+    });
+    let header = [("Authorization", &*format!("Bearer {}", token.trim()))];
+    assert_eq!(server.request("GET", "/api/v1/query?query=1", &header, b"").status, 200);
+}
+
+#[test]
+fn a_token_whose_marker_does_not_fit_on_the_disk_is_used_and_the_marker_is_made_later() {
+    let (_dir, disk, config) = small_disk();
+    let server = disk.start(&config);
+    // Two files fit: `tokens.lock` and `tokens`.
+    disk.script(&format!("seq -f hog.%g 1 {DISK_FILES} | xargs touch; rm hog.1 hog.2"));
+    let (code, token, said) = disk.add_token("first");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(disk.has("tokens") && !disk.has("tokens.used"));
+    wait_for("the server to need a token", || {
+        (server.get("/api/v1/query?query=1").status == 401).then_some(())
+    });
+    let header = [("Authorization", &*format!("Bearer {}", token.trim()))];
+    assert_eq!(server.request("GET", "/api/v1/query?query=1", &header, b"").status, 200);
+    wait_for("the failure in the log", || server.log().contains("cannot write tokens.used").then_some(()));
+    assert!(!disk.has("tokens.used"));
+    disk.script("rm hog.*");
+    wait_for("tokens.used", || disk.has("tokens.used").then_some(()));
+    assert_eq!(server.log().matches("cannot write tokens.used").count(), 1);
 }

@@ -1,8 +1,17 @@
 //! The file `tokens` of the data directory: reads it, and changes it for the commands.
 //!
 //! The server never writes the file. A change locks `tokens.lock`, so that concurrent commands lose nothing, and replaces the
-//! file as a whole. The marker `tokens.used` exists from the first token on. If it exists, a missing file of tokens is an
-//! error.
+//! file as a whole. If the marker `tokens.used` exists, a missing file of tokens is an error.
+//!
+//! The first token makes both files. A full disk or a kill can interrupt this after each step:
+//!
+//! | last step | files | the server |
+//! |---|---|---|
+//! | `tokens.new` is written, whole or in part | neither | admits every client, because no token was stored |
+//! | `tokens` is in place | `tokens` | makes the marker before it uses the tokens, and repeats this until it succeeds |
+//! | the marker exists | both | needs tokens, also if `tokens` is lost later |
+//!
+//! With the marker first, a failure before `tokens` is in place would lock a server that has no token.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -144,15 +153,18 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
         let remedy = irregular_or_link(&lock).map_or("", |_| ": remove it, the command creates it again");
         in_file(&lock, error) + remedy
     })?;
+    // All checks come before the change. After it, a failure would lose the text of a stored token.
+    give_to_owner(data, &locked).map_err(|error| in_file(&lock, error))?;
+    is_marked(data)?;
     let path = path(data);
     let mut tokens = list(data)?;
     let done = edit(&mut tokens)?;
     if tokens.len() > TOKENS_MAX {
         return Err(format!("there are {TOKENS_MAX} tokens already: revoke unused ones"));
     }
-    mark(data)?;
     write(data, &Content { version: VERSION, tokens }).map_err(|error| in_file(&path, error))?;
-    give_to_owner(data, &locked).map_err(|error| in_file(&lock, error))?;
+    // The token is stored, so a failure, for example because of a full disk, is not one of the command: the server repeats this.
+    let _ = mark(data);
     drop(locked);
     Ok(done)
 }
@@ -192,25 +204,40 @@ pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
     std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
+/// Whether the marker `tokens.used` exists.
+///
+/// # Errors
+/// The path of the marker and the remedy, if another object is in its place. The path and the reason, if it cannot be looked up.
+pub fn is_marked(data: &Path) -> Result<bool, String> {
+    let path = data.join(MARKER);
+    if let Some(why) = irregular_or_link(&path) {
+        return Err(format!("{}: {why}: {MARKER_REMEDY}", path.display()));
+    }
+    match std::fs::symlink_metadata(&path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
 /// Creates the marker `tokens.used`.
 ///
 /// # Errors
 /// The path of the marker and the reason why it cannot be written, with the remedy if another object is in its place.
 pub fn mark(data: &Path) -> Result<(), String> {
-    let path = data.join(MARKER);
-    if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+    if is_marked(data)? {
         return Ok(());
     }
+    let path = data.join(MARKER);
     let write = || {
+        // After a power failure, the marker must not exist without the file of tokens that a command has just renamed.
+        File::open(data)?.sync_all()?;
         let file = open_no_link_with(private_file().write(true).create(true).truncate(false), &path)?;
         give_to_owner(data, &file)?;
         file.sync_all()?;
         File::open(data)?.sync_all()
     };
-    write().map_err(|error: io::Error| {
-        let remedy = irregular_or_link(&path).map_or(String::new(), |_| format!(": {MARKER_REMEDY}"));
-        format!("{}: {error}{remedy}", path.display())
-    })
+    write().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
 /// Does not advise to remove the marker: without it and without the file of tokens, a server admits every client.
@@ -304,6 +331,68 @@ mod tests {
         std::fs::remove_file(path(data)).unwrap();
         std::fs::create_dir(path(data)).unwrap();
         assert!(is_broken(data) && add(data, "b").is_err(), "a directory was accepted");
+    }
+
+    #[test]
+    fn an_interrupted_first_token_never_leaves_the_marker_without_a_token() {
+        // The directory after each step of `change`: a copy of the files that exist then.
+        let place = tempfile::tempdir().unwrap();
+        let whole = place.path().join("whole");
+        add(&whole, "a").unwrap();
+        let tokens = std::fs::read(path(&whole)).unwrap();
+        let half = &tokens[..tokens.len() / 2];
+        type Step<'a> = (&'a str, &'a [(&'a str, &'a [u8])], bool);
+        let steps: [Step<'_>; 6] = [
+            ("locked", &[(LOCK, b"")], false),
+            ("created", &[(LOCK, b""), ("tokens.new", b"")], false),
+            ("half written", &[(LOCK, b""), ("tokens.new", half)], false),
+            ("written", &[(LOCK, b""), ("tokens.new", &tokens)], false),
+            ("renamed", &[(LOCK, b""), (FILE, &tokens)], true),
+            ("marked", &[(LOCK, b""), (FILE, &tokens), (MARKER, b"")], true),
+        ];
+        for (step, files, is_stored) in steps {
+            let data = place.path().join(step);
+            std::fs::create_dir(&data).unwrap();
+            for (name, bytes) in files {
+                std::fs::write(data.join(name), bytes).unwrap();
+            }
+            match read(&data) {
+                Found::Unused => assert!(!is_stored, "{step}"),
+                Found::Tokens(tokens) => assert!(is_stored && tokens.len() == 1, "{step}"),
+                Found::Broken(cause) => panic!("{step}: {cause}"),
+            }
+            // The next command works after each step.
+            add(&data, "b").unwrap();
+            assert_eq!(list(&data).unwrap().len(), 1 + usize::from(is_stored), "{step}");
+            assert!(is_marked(&data).unwrap(), "{step}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_cannot_be_written_leaves_no_marker() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path();
+        // A directory in this place fails the write after all checks, as a full disk does.
+        std::fs::create_dir(data.join("tokens.new")).unwrap();
+        add(data, "a").unwrap_err();
+        assert_eq!(read(data), Found::Unused);
+        std::fs::remove_dir(data.join("tokens.new")).unwrap();
+        add(data, "a").unwrap();
+        assert!(matches!(read(data), Found::Tokens(_)) && is_marked(data).unwrap());
+        // A later failure leaves the marker and the earlier token.
+        std::fs::create_dir(data.join("tokens.new")).unwrap();
+        add(data, "b").unwrap_err();
+        assert!(matches!(read(data), Found::Tokens(tokens) if tokens.len() == 1) && is_marked(data).unwrap());
+    }
+
+    #[test]
+    fn a_marker_that_is_no_file_is_refused_before_a_token_is_stored() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path();
+        std::fs::create_dir(data.join(MARKER)).unwrap();
+        assert!(add(data, "a").unwrap_err().contains("it is not a regular file"));
+        assert!(!path(data).exists());
+        assert!(mark(data).is_err());
     }
 
     #[test]

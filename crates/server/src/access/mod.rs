@@ -22,6 +22,7 @@ mod writer;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub struct Gate {
     state: RwLock<Arc<State>>,
     /// The stamp that was taken before the files were last read.
     seen: Mutex<Stamp>,
+    /// Whether the last attempt to make the marker `tokens.used` failed. Then it is repeated.
+    is_unmarked: AtomicBool,
     /// Increases each time the tokens have been read.
     revision: watch::Sender<u64>,
     usages: Mutex<HashMap<TokenHash, Arc<Usage>>>,
@@ -163,6 +166,7 @@ impl Gate {
         Self {
             state: RwLock::new(Arc::new(State::Open)),
             seen: Mutex::default(),
+            is_unmarked: AtomicBool::new(false),
             revision: watch::channel(1).0,
             usages: Mutex::default(),
             sessions: sessions::Sessions::default(),
@@ -190,9 +194,7 @@ impl Gate {
             Found::Unused => State::Open,
             Found::Broken(cause) => State::Closed(cause),
             Found::Tokens(tokens) => {
-                if let Err(error) = file::mark(data) {
-                    tracing::error!(error, "the use of tokens cannot be noted in the data directory");
-                }
+                self.mark(data);
                 State::Tokens(self.with_usages(tokens))
             }
         };
@@ -209,6 +211,26 @@ impl Gate {
                 tracing::error!(%cause, "tokens cannot be used: requests that need a token are refused")
             }
         }
+    }
+
+    /// Makes the marker `tokens.used`. Of successive failures, only the first is logged.
+    fn mark(&self, data: &Path) {
+        let failed = file::mark(data).err();
+        let was_unmarked = self.is_unmarked.swap(failed.is_some(), Ordering::Relaxed);
+        if let Some(error) = failed.filter(|_| !was_unmarked) {
+            tracing::error!(
+                error,
+                "cannot write tokens.used in the data directory, and repeats it: until it exists, keep the file of tokens, \
+                 because a start without both files would admit every client"
+            );
+        }
+    }
+
+    /// Whether tokens are or were in use since the start, but the marker is missing: it could not be written, or was removed.
+    fn lacks_marker(&self, data: &Path) -> bool {
+        let had_tokens =
+            matches!(*self.state(), State::Tokens(_)) || self.is_unmarked.load(Ordering::Relaxed);
+        had_tokens && matches!(file::is_marked(data), Ok(false))
     }
 
     fn with_usages(&self, tokens: Vec<Token>) -> HashMap<TokenHash, (Arc<Token>, Arc<Usage>)> {
@@ -378,13 +400,16 @@ impl Gate {
         }
     }
 
-    /// Reads the file again when it changes, until `shutdown`.
+    /// Reads the file again when it changes, and makes a missing marker, until `shutdown`.
     pub async fn watch(self: Arc<Self>, mut shutdown: Shutdown) {
         let Some(data) = self.data.clone() else { return };
         loop {
             if file::stamp(&data) != *self.seen.lock().unwrap_or_else(PoisonError::into_inner) {
                 let gate = self.clone();
                 let _ = tokio::task::spawn_blocking(move || gate.read()).await;
+            } else if self.lacks_marker(&data) {
+                let (gate, data) = (self.clone(), data.clone());
+                let _ = tokio::task::spawn_blocking(move || gate.mark(&data)).await;
             }
             tokio::select! {
                 () = shutdown.wait() => return,
@@ -457,5 +482,66 @@ impl Access {
 
     pub fn refused(&self, reason: Reason) -> Counter {
         self.metrics.access.refused.with([self.name().unwrap_or_default(), reason.name()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::token::{Limits, Record};
+    use super::*;
+    use crate::clock::SystemClock;
+
+    fn gate(data: &Path) -> Arc<Gate> {
+        Gate::of(data, Arc::new(Metrics::default()), Arc::new(SystemClock))
+    }
+
+    /// Adds a token as a command does that is killed before it makes the marker.
+    fn add_without_marker(data: &Path) {
+        let times = ("2026-11-28T00:00:00Z".to_owned(), None);
+        let made = Record::new("a", (vec![Role::Read], None), Limits::default(), times).unwrap();
+        file::change(data, |all| {
+            all.push(made.0);
+            Ok(())
+        })
+        .unwrap();
+        remove_marker(data);
+    }
+
+    fn remove_marker(data: &Path) {
+        std::fs::remove_file(data.join("tokens.used")).unwrap();
+    }
+
+    #[test]
+    fn a_start_makes_a_missing_marker_and_so_never_opens_after_the_loss_of_the_tokens() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path();
+        assert_eq!(gate(data).standing(), "none");
+        add_without_marker(data);
+        assert_eq!(gate(data).standing(), "used");
+        assert!(file::is_marked(data).unwrap());
+        std::fs::remove_file(file::path(data)).unwrap();
+        assert_eq!(gate(data).standing(), "broken");
+    }
+
+    #[tokio::test]
+    async fn a_running_server_makes_the_marker_until_it_exists() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path();
+        let gate = gate(data);
+        let (trigger, shutdown) = crate::shutdown::channel();
+        let watching = tokio::spawn(gate.clone().watch(shutdown));
+        add_without_marker(data);
+        for _ in 0..2 {
+            // Only a server that hangs exceeds the limit.
+            let made = async {
+                while !file::is_marked(data).unwrap() || gate.standing() != "used" {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(300), made).await.unwrap();
+            remove_marker(data);
+        }
+        trigger.stop();
+        watching.await.unwrap();
     }
 }
