@@ -31,6 +31,14 @@ pub struct Verified {
     pub unused: Option<u64>,
 }
 
+impl Verified {
+    /// The number of objects, if the repository has objects but no record of a backup: all records were removed, or the first
+    /// backup was interrupted.
+    pub fn objects_without_records(&self) -> Option<u64> {
+        self.unused.filter(|unused| *unused > 0 && self.backups == 0 && self.faults.is_empty())
+    }
+}
+
 /// Verifies the backups with the ids in `only`; all backups if it is empty.
 ///
 /// # Errors

@@ -209,6 +209,44 @@ fn verify_and_prune_report_their_results() {
 }
 
 #[test]
+fn a_repository_with_objects_but_without_records_is_damaged_and_a_new_one_is_not() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, new] = ["data", "repository", "new"].map(|name| place.path().join(name));
+    directory(&data);
+    json(&["backup", "create", text(&data), text(&at)]);
+    let records = || fs::read_dir(at.join("backups")).unwrap().map(|entry| entry.unwrap().path());
+    let record = records().next().unwrap();
+    let bytes = fs::read(&record).unwrap();
+    let is_damaged = |case: &str| {
+        let (code, stdout, stderr) = run(&["backup", "verify", text(&at)]);
+        assert_eq!((code, &*stdout), (Some(1), "no backups\n"), "{case}: {stderr}");
+        assert!(
+            stderr.contains(", but no record of a backup: nothing can be restored\n"),
+            "{case}: {stderr}"
+        );
+        assert!(stderr.contains("hint: bring back the files of backups/"), "{case}: {stderr}");
+        let (code, shown, _) = run(&["backup", "verify", text(&at), "--json"]);
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!((code, shown["backups"].as_u64()), (Some(1), Some(0)), "{case}");
+        assert!(shown["unused"].as_u64() > Some(0), "{case}");
+    };
+    fs::remove_file(&record).unwrap();
+    is_damaged("all records are removed");
+    fs::create_dir(&record).unwrap();
+    is_damaged("a directory is in place of the record");
+    fs::remove_dir(&record).unwrap();
+    fs::remove_dir(at.join("backups")).unwrap();
+    is_damaged("the directory of the records is removed");
+    fs::create_dir(at.join("backups")).unwrap();
+    fs::write(&record, bytes).unwrap();
+    json(&["backup", "verify", text(&at)]);
+
+    fs::create_dir(&new).unwrap();
+    fs::copy(at.join("repository.json"), new.join("repository.json")).unwrap();
+    assert_eq!(run(&["backup", "verify", text(&new)]), (Some(0), "no backups\n".into(), String::new()));
+}
+
+#[test]
 fn a_backup_that_lacks_an_object_is_removed_by_deleting_its_record() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));

@@ -12,7 +12,8 @@ use crate::failure::Failure;
 
 /// Read every file of the backups, and compare it with its checksum
 ///
-/// Exit code: 0 no damage, 1 damage or another failure, 2 wrong arguments.
+/// A repository with objects, but without a record of a backup, counts as damaged. Exit code: 0 no damage, 1 damage or another
+/// failure, 2 wrong arguments.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho backup verify /backup/tacho
@@ -42,6 +43,14 @@ impl Verify {
         } else {
             print(&verified);
         }
+        if let Some(objects) = verified.objects_without_records() {
+            let objects = units::counted(objects, "object", "objects");
+            let message = format!(
+                "{} has {objects}, but no record of a backup: nothing can be restored",
+                repository.location()
+            );
+            return Err(Failure::new(message).hint(WITHOUT_RECORDS));
+        }
         if verified.faults.is_empty() {
             return Ok(());
         }
@@ -50,6 +59,9 @@ impl Verify {
         Err(Failure::new(format!("{count} in {}", repository.location())).hint(hint))
     }
 }
+
+const WITHOUT_RECORDS: &str = "bring back the files of backups/ from a copy of the repository, before `tacho backup prune` \
+     removes the objects; if the first backup was interrupted, make one with `tacho backup create`";
 
 fn hint(faults: &[Fault]) -> &'static str {
     let is_unreadable = |fault: &Fault| fault.reason.kind() == ErrorKind::Io && !fault.is_absent;
@@ -75,6 +87,10 @@ fn named(backups: &[Id]) -> String {
 fn print(verified: &Verified) {
     for Fault { reason, backups, .. } in &verified.faults {
         println!("{reason}\n  cannot be restored: {}", named(backups));
+    }
+    if verified.backups == 0 && verified.faults.is_empty() {
+        println!("no backups");
+        return;
     }
     println!(
         "{} with {}: {} read",
