@@ -366,11 +366,13 @@ impl Store {
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
 
-    /// Merges all flushed records into full chunks without pauses, and waits for the end.
+    /// Merges all flushed records into full chunks without pauses, and waits for the end. On a full disk, only completes
+    /// deletions, and merges if that has freed enough space.
     ///
     /// # Errors
-    /// `Invalid` when the driver cannot put rows atomically; `Full` when too many callers wait for the same order; `Closed` when
-    /// the store is read-only or its task has ended; the error of the driver. Finished merges are kept.
+    /// `StorageFull` when the disk is full; `Invalid` when the driver cannot put rows atomically; `Full` when too many callers
+    /// wait for the same order; `Closed` when the store is read-only or its task has ended; the error of the driver. Finished
+    /// merges are kept.
     pub async fn merge_all(&self) -> Result<MergeReport> {
         self.order(Order::MergeAll).await
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use common::{Bench, entries, origin, samples, values};
-use tacho_model::{ManualClock, Matcher, NAME, TimeRange};
+use tacho_model::{Kind, ManualClock, Matcher, NAME, TimeRange};
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Verified};
 use tacho_store::policy::{Policies, Rule};
@@ -40,6 +40,39 @@ async fn a_nearly_full_disk_refuses_records_and_permits_deletion() {
     store.ready().unwrap();
     store.append(samples("m", &[(3, 3.0)]), None).await.unwrap();
     assert_eq!(values(&store, "m", ALL).await, [(3, 3.0)]);
+}
+
+#[tokio::test]
+async fn a_merge_on_a_full_disk_only_completes_deletions_and_gives_the_reason() {
+    let disk = FaultyDisk::default();
+    let options = Options {
+        disk: Arc::new(disk.clone()),
+        disk_reserve_bytes: 10_000,
+        merge_in_background: false,
+        ..Options::default()
+    };
+    let bench = Bench::with(Arc::new(MemoryDriver::new()), options);
+    let store = bench.open().await;
+    for at in 1..=2 {
+        for name in ["kept", "deleted"] {
+            store.append(samples(name, &[(at, 1.0)]), None).await.unwrap();
+            store.flush().await.unwrap();
+        }
+    }
+    let chunks = async |name: &str| store.chunks(Kind::Sample, common::id(name)).await.unwrap().len();
+    assert_eq!((chunks("kept").await, chunks("deleted").await), (2, 2));
+    disk.set_space(9_000);
+    store.delete(&[Matcher::equal(NAME, "deleted")], ALL).await.unwrap();
+    store.flush().await.unwrap();
+    let error = store.merge_all().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    for part in [" are reserved so that deletion works", ": delete old records or free disk space"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    assert_eq!((chunks("kept").await, chunks("deleted").await), (2, 0));
+    disk.set_space(u64::MAX);
+    store.merge_all().await.unwrap();
+    assert_eq!(chunks("kept").await, 1);
 }
 
 #[tokio::test]

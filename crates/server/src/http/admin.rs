@@ -27,17 +27,15 @@ use super::turn::{away, turn};
 use crate::access::{Access, View, Whole};
 
 const DELETE_SERIES: &str = "/api/v1/admin/tsdb/delete_series";
+const CLEAN_TOMBSTONES: &str = "/api/v1/admin/tsdb/clean_tombstones";
+const MERGE: &str = "/api/v1/admin/merge";
 
 pub fn routes() -> Vec<Route> {
     vec![
         Route::new(DELETE_SERIES, Need::Admin, post(delete_series).put(delete_series)),
         Route::new("/api/v1/admin/count", Need::Read, get(count).post(count)),
-        Route::new(
-            "/api/v1/admin/tsdb/clean_tombstones",
-            Need::Admin,
-            post(clean_tombstones).put(clean_tombstones),
-        ),
-        Route::new("/api/v1/admin/merge", Need::Admin, post(merge)),
+        Route::new(CLEAN_TOMBSTONES, Need::Admin, post(clean_tombstones).put(clean_tombstones)),
+        Route::new(MERGE, Need::Admin, post(merge)),
         Route::new("/api/v1/admin/clock/confirm", Need::Admin, post(confirm_clock)),
     ]
 }
@@ -210,6 +208,11 @@ fn place(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     app.merges.clone().try_acquire_owned().map_err(|_| {
         ApiError::too_many("a merge or clean-up is under way, and another one waits for it: try again later")
     })
+}
+
+/// Whether the work of a route continues after the time limit ([`to_the_end`]).
+pub fn continues(route: &str) -> bool {
+    matches!(route, CLEAN_TOMBSTONES | MERGE)
 }
 
 /// Runs `work` to its end, even if the client disconnects or the request times out.

@@ -76,6 +76,15 @@ impl ApiError {
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message) }
     }
 
+    /// A request whose work continues after the time limit. `obstacle` is a condition of the store that may delay the work.
+    pub fn continues(seconds: u64, obstacle: Option<&tacho_store::Error>) -> Self {
+        let obstacle = obstacle.map_or(String::new(), |obstacle| format!("; {obstacle}"));
+        let message = format!(
+            "the work takes longer than {seconds} s (request-seconds-max), and continues after this answer{obstacle}"
+        );
+        Self { retry_after: Some(10), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message) }
+    }
+
     pub fn unavailable(message: impl Into<String>, retry_after: u64) -> Self {
         let retry_after = Some(retry_after.max(1));
         Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }

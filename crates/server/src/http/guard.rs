@@ -19,7 +19,7 @@ use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
 use super::origin::{Reach, check_host};
-use super::{admission, compress};
+use super::{admin, admission, compress};
 use crate::access::Access;
 
 /// The page may load files only from this server, and connect only to this server. The chart library places its canvas through
@@ -78,7 +78,17 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
         Ok(hold(response, share))
     };
     let answer = tokio::time::timeout(limit, answer).await;
-    answer.unwrap_or_else(|_| Err(ApiError::timeout(limit.as_secs()))).unwrap_or_else(ApiError::into_response)
+    let late = |_| Err(late(route, limit.as_secs(), || app.ready()));
+    answer.unwrap_or_else(late).unwrap_or_else(ApiError::into_response)
+}
+
+/// The error of a request that has reached the time limit.
+fn late(route: &str, seconds: u64, ready: impl FnOnce() -> tacho_store::Result<()>) -> ApiError {
+    if admin::continues(route) {
+        ApiError::continues(seconds, ready().err().as_ref())
+    } else {
+        ApiError::timeout(seconds)
+    }
 }
 
 fn last(mut response: Response) -> Response {
@@ -100,4 +110,31 @@ fn set_security_headers(response: &mut Response) {
         headers.insert(name, HeaderValue::from_static(value));
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_store::{Error, ErrorKind, Result};
+
+    use super::*;
+
+    #[test]
+    fn a_late_answer_names_the_full_disk_and_not_a_setting_that_cannot_help() {
+        let full = || -> Result<()> { Err(Error::new(ErrorKind::StorageFull, "0 bytes are free")) };
+        let fine = || -> Result<()> { Ok(()) };
+        let query = "request took longer than 60 s: narrow it, or raise request-seconds-max";
+        let work = "the work takes longer than 60 s (request-seconds-max), and continues after this answer";
+        let slow = format!("{work}; 0 bytes are free");
+        type Ready<'a> = &'a dyn Fn() -> Result<()>;
+        let cases: [(&str, Ready<'_>, &str); 4] = [
+            ("/api/v1/query", &full, query),
+            ("/api/v1/admin/merge", &fine, work),
+            ("/api/v1/admin/merge", &full, &slow),
+            ("/api/v1/admin/tsdb/clean_tombstones", &full, &slow),
+        ];
+        for (route, ready, expect) in cases {
+            let error = late(route, 60, ready);
+            assert_eq!((error.status.as_u16(), &*error.message), (503, expect), "{route}");
+        }
+    }
 }

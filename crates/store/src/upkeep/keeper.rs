@@ -124,6 +124,9 @@ impl Keeper {
 
     async fn merge_everything(&mut self, mode: Mode) -> Result<MergeReport> {
         let begun = Instant::now();
+        if mode == Mode::All {
+            self.make_room().await?;
+        }
         // The jobs take the fresh chunks with them. If a job skips rows of a generation that is not completely flushed, its
         // chunks count as fresh again.
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
@@ -137,6 +140,21 @@ impl Keeper {
             Some(error) => Err(error),
             None => Ok(MergeReport { elapsed: begun.elapsed(), ..results.report }),
         }
+    }
+
+    /// Merges write before they free space. So on a full disk, first completes deletions, which need no space.
+    ///
+    /// # Errors
+    /// `StorageFull` if the disk is still full; the error of the driver.
+    async fn make_room(&mut self) -> Result<()> {
+        if self.upkeep.store.space.check().is_ok() {
+            return Ok(());
+        }
+        self.tried.clear();
+        sweep::finish_deletions(&self.upkeep, None, &mut self.tried).await;
+        let settled = self.upkeep.store.driver.settle().await;
+        self.upkeep.store.space.check()?;
+        settled
     }
 
     /// If the backlog is empty, completes deletions and fills the backlog.
