@@ -88,6 +88,28 @@ fn a_cookie_does_not_begin_a_new_session() {
 }
 
 #[test]
+fn the_body_of_a_login_is_an_object_with_only_the_token() {
+    let guarded = Guarded::start();
+    let (origin, token) = (guarded.origin(), &guarded.admin);
+    let headers = [("Origin", &*origin), ("Content-Type", "application/json")];
+    for (body, expect) in [
+        (format!("{{\"token\":\"{token}\"}}"), 200),
+        (format!(" \t\r\n{{\"token\":\"{token}\"}} "), 200),
+        (format!("[\"{token}\"]"), 400),
+        (format!("\n[\"{token}\"]"), 400),
+        (format!("[{{\"token\":\"{token}\"}}]"), 400),
+        (format!("\"{token}\""), 400),
+        (format!("{{\"token\":[\"{token}\"]}}"), 400),
+        (format!("{{\"token\":\"{token}\",\"more\":1}}"), 400),
+        (format!("{{\"token\":\"{token}\"}}{{}}"), 400),
+    ] {
+        let response = guarded.server.post("/api/session", &headers, body.as_bytes());
+        let (status, has_cookie) = (response.status, response.header("set-cookie").is_some());
+        assert_eq!((status, has_cookie), (expect, expect == 200), "{}", body.replace(token, "TOKEN"));
+    }
+}
+
+#[test]
 fn a_login_needs_the_origin_of_the_page_and_json() {
     let guarded = Guarded::start();
     let (origin, body) = (guarded.origin(), serde_json::json!({ "token": guarded.admin }).to_string());

@@ -31,6 +31,15 @@ struct Login {
     token: String,
 }
 
+impl Login {
+    /// The cause of a failure is not returned, because it may contain a part of the token.
+    fn parse(body: &[u8]) -> Option<Self> {
+        // A derived `Deserialize` also accepts an array of the members' values.
+        let is_object = body.trim_ascii_start().starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(body).ok())?
+    }
+}
+
 async fn show(access: Access) -> Json<Value> {
     shown(&access, access.session_expires)
 }
@@ -66,9 +75,8 @@ async fn begin(
     if !door::is_json(&headers) {
         return Err(ApiError::unsupported("a login is a JSON object: send content-type application/json"));
     }
-    // The cause is not shown, because it may contain a part of the token.
-    let login: Login = serde_json::from_slice(&body)
-        .map_err(|_| ApiError::bad("the body is not a JSON object with the member \"token\""))?;
+    let login = Login::parse(&body)
+        .ok_or_else(|| ApiError::bad("the body is not a JSON object with the member \"token\""))?;
     let entered = app.gate.enter(Some(&login.token), (address, "POST /api/session"));
     let access = entered.map_err(|refusal| door::unauthorized(&refusal))?;
     let Some(token) = access.token() else {
