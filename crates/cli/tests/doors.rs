@@ -75,6 +75,34 @@ fn a_request_with_a_length_and_chunks_ends_its_connection() {
     assert!(names.contains("first_v") && !names.contains("second_v"), "{names}");
 }
 
+/// RFC 9112, section 6.1.
+#[test]
+fn a_transfer_coding_other_than_chunked_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let at = server.http;
+    for (name, codings, expect) in [
+        ("plain", &["chunked"][..], 204),
+        ("upper", &["CHUNKED"], 204),
+        ("both", &["gzip, chunked"], 501),
+        ("twice", &["chunked, chunked"], 501),
+        ("lines", &["gzip", "chunked"], 501),
+        ("last", &["chunked, gzip"], 400),
+    ] {
+        let codings: String =
+            codings.iter().map(|coding| format!("Transfer-Encoding: {coding}\r\n")).collect();
+        let body = format!("{name} v=1");
+        let text = format!(
+            "POST /write HTTP/1.1\r\nHost: {at}\r\n{codings}\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+            body.len()
+        );
+        assert_eq!(status(&mut sent(at, &text)), expect, "{codings}");
+    }
+    let names = server.get("/api/v1/label/__name__/values").text();
+    assert!(names.contains("plain_v") && names.contains("upper_v"), "{names}");
+    assert!(!["both_v", "twice_v", "lines_v", "last_v"].iter().any(|name| names.contains(name)), "{names}");
+}
+
 /// RFC 9112, section 3.2.
 #[test]
 fn a_request_of_http_1_1_without_host_is_refused() {
@@ -91,6 +119,7 @@ fn a_request_of_http_1_1_without_host_is_refused() {
         for (version, headers, expect) in [
             ("1.1", &*here, expect),
             ("1.1", named, expect),
+            ("1.1", "Host:\r\n", if path == "/healthz" { expect } else { 403 }),
             ("1.0", "", expect),
             ("1.1", "", 400),
             ("1.1", &twice, 400),

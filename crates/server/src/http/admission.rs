@@ -6,6 +6,7 @@
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::{HeaderMap, header};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::app::App;
@@ -35,6 +36,22 @@ pub async fn admitted(
     Ok((Request::from_parts(head, Body::from(bytes)), Some(place)))
 }
 
+/// Refuses a transfer coding other than a single `chunked` (RFC 9112, section 6.1). Hyper decodes only `chunked`, so a handler
+/// would get the content in the other coding.
+pub fn check_coding(headers: &HeaderMap) -> Result<(), ApiError> {
+    let values = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let mut codings = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let first = codings.next();
+    if codings.next().is_none()
+        && first.is_none_or(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked"))
+    {
+        return Ok(());
+    }
+    Err(ApiError::not_implemented(
+        "the only supported transfer coding is chunked: name the coding of the content in Content-Encoding",
+    ))
+}
+
 /// The protocol of a route that takes records. Bodies of these routes may be large.
 fn protocol(route: &str) -> Option<&'static str> {
     match route {
@@ -42,5 +59,37 @@ fn protocol(route: &str) -> Option<&'static str> {
         "/write" | "/api/v2/write" => Some("line"),
         "/api/v1/import" => Some("import"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_a_single_chunked_coding_is_accepted() {
+        for (values, is_accepted) in [
+            (&["chunked"][..], true),
+            (&[], true),
+            (&[" Chunked "], true),
+            (&["gzip, chunked"], false),
+            (&["gzip", "chunked"], false),
+            (&["chunked, chunked"], false),
+            (&["chunked", "chunked"], false),
+            (&["chunked;q=1"], false),
+            (&["xchunked"], false),
+            (&["identity"], false),
+            (&[""], false),
+            (&["\u{e4}"], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::TRANSFER_ENCODING, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            }
+            let checked = check_coding(&headers).map_err(|error| error.status.as_u16());
+            assert_eq!(checked, if is_accepted { Ok(()) } else { Err(501) }, "{values:?}");
+        }
     }
 }

@@ -65,6 +65,10 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_data", message)
     }
 
+    pub fn not_implemented(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "bad_data", message)
+    }
+
     /// The request is well formed, but it cannot be executed.
     pub fn execution(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "execution", message)

@@ -48,9 +48,11 @@ pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next
     response
 }
 
-/// Checks the host and the origin of a request, then its credentials. The handler finds the access in the extensions.
+/// Checks the host, the transfer coding and the origin of a request, then its credentials. The handler finds the access in
+/// the extensions.
 fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<Access>, ApiError> {
     check_host(request.version(), request.headers())?;
+    admission::check_coding(request.headers())?;
     app.names.check(Reach::of(visit.route), request.method(), request.headers())?;
     let access = visit.enter(&app.gate, request.headers(), request.uri())?;
     if let Some(access) = &access {

@@ -66,9 +66,7 @@ impl Names {
         };
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        // Only requests of HTTP/1.0, or with an empty `Host`, have no name (`check_host`). Every browser sends a name.
-        host.is_empty()
-            || name == "localhost"
+        name == "localhost"
             || address.parse::<std::net::IpAddr>().is_ok()
             || self.known.contains(&name)
             || (!self.loopback && !name.is_empty() && !name.contains('.'))
@@ -81,8 +79,9 @@ impl Names {
             return Ok(());
         }
         let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
-        let host = text(header::HOST).unwrap_or("");
-        if !self.has(host) {
+        // Only a request of HTTP/1.0 has no `Host`. Every browser sends one.
+        let host = text(header::HOST);
+        if let Some(host) = host.filter(|host| !self.has(host)) {
             let message = format!(
                 "host {host:?} is not a name of this server: use its address, or add the name to allowed-hosts"
             );
@@ -94,7 +93,7 @@ impl Names {
         };
         let is_ours = |url: &str| {
             let authority = url.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
-            authority == Some(host)
+            host.is_some() && authority == host
         };
         if headers.get_all(header::ORIGIN).iter().count() > 1 {
             return Err(ApiError::forbidden("the request has several origins"));
@@ -162,8 +161,7 @@ mod tests {
     #[test]
     fn unknown_host_names_are_refused_on_every_listen_address() {
         let named = |host: &str, loopback| allowed(Reach::Data, loopback, &Method::GET, &[("host", host)]);
-        for host in ["127.0.0.1:7070", "localhost:7070", "[::1]:7070", "10.0.0.7", "monitor.example:7070", ""]
-        {
+        for host in ["127.0.0.1:7070", "localhost:7070", "[::1]:7070", "10.0.0.7", "monitor.example:7070"] {
             assert!(named(host, true) && named(host, false), "{host}");
         }
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -173,11 +171,19 @@ mod tests {
             "monitor.example.evil.example",
             "localhost.evil.example",
             "10.0.0.7.evil.example",
+            "",
+            ":7070",
+            ".",
         ] {
             assert!(!named(host, true) && !named(host, false), "{host}");
         }
         assert!(!named("tacho-of-compose:7070", true) && named("tacho-of-compose:7070", false));
-        assert!(allowed(Reach::Health, false, &Method::GET, &[("host", "evil.example")]));
+        for host in ["evil.example", ""] {
+            assert!(allowed(Reach::Health, false, &Method::GET, &[("host", host)]));
+        }
+        assert!(allowed(Reach::Data, true, &Method::GET, &[]), "HTTP/1.0");
+        assert!(!allowed(Reach::Data, true, &Method::GET, &[("origin", "null")]), "HTTP/1.0");
+        assert!(!allowed(Reach::Data, true, &Method::GET, &[("origin", "http://")]), "HTTP/1.0");
     }
 
     #[test]
