@@ -257,9 +257,21 @@ fn a_data_directory_that_cannot_be_used_is_named() {
         for part in [&["error: cannot open the data directory", data.to_str().unwrap()], expect].concat() {
             assert!(log.contains(part), "{part:?} in {log}");
         }
+        log
     };
-    fails(&used, &[&format!("in use by process {}", server.pid()), "hint: stop the other server"]);
+    let log = fails(&used, &[&format!("in use by process {}", server.pid()), "hint: stop the other server"]);
+    assert!(!log.contains("--data"), "{log}");
     assert_eq!(server.stop().code(), Some(0));
+    // A lock such as that of a backup while no server runs.
+    let reader = std::fs::File::open(used.join("LOCK")).unwrap();
+    reader.lock_shared().unwrap();
+    let log = fails(
+        &used,
+        &["directory is being read by ", "hint: a command reads the directory", "wait until it has ended"],
+    );
+    assert!(!log.contains("--data"), "{log}");
+    drop(reader);
+    assert_eq!(Server::start(&used).stop().code(), Some(0));
     let file = dir.path().join("file");
     std::fs::write(&file, "").unwrap();
     fails(&file.join("data"), &["cannot make directory", "hint: choose a directory"]);

@@ -1,12 +1,17 @@
 //! Locks a directory, for one process that writes or for any number of processes that only read. A process that is refused
-//! because of a writer gets an error with the id of the writer, if the lock file has it.
+//! gets an error with the id and the command of a process that holds the lock, if the system or the lock file has them.
 //!
 //! This file and `disk.rs` use each other: a disk can lock a directory, and a lock file is opened with the
 //! permissions that `disk.rs` sets.
 
+use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use rustix::fs::{major, minor};
 
 use crate::disk::{
     FILE_MODE, irregular_or_link, make_directory, open_no_link, open_no_link_with, private_file, restrict,
@@ -17,6 +22,17 @@ const FILE: &str = "LOCK";
 
 /// Limit on the bytes of a lock file that are read. A process id has at most ten digits.
 const BYTES_READ_MAX: u64 = 16;
+
+/// Limit on the bytes of a word of a command in a message.
+const WORD_BYTES_MAX: usize = 32;
+
+/// The beginning of the message about a directory that other processes only read.
+const IS_READ: &str = "directory is being read by ";
+
+/// Whether [`DirectoryLock::acquire`] failed because of processes that only read the directory, such as a backup.
+pub fn is_of_reader(error: &Error) -> bool {
+    error.kind() == crate::ErrorKind::Locked && error.to_string().starts_with(IS_READ)
+}
 
 /// Whether a process with this id exists; `true` if the system cannot tell.
 fn is_running(process: u32) -> bool {
@@ -31,6 +47,37 @@ fn holder(file: &mut impl Read) -> Option<u32> {
     text.trim_ascii_end().parse().ok()
 }
 
+/// A process that holds a lock of the file, in the kernel's list of locks. `None` if the list is not available or lacks the file.
+fn holder_in_kernel(file: &File) -> Option<u32> {
+    let found = file.metadata().ok()?;
+    let place = format!("{:02x}:{:02x}:{}", major(found.dev()), minor(found.dev()), found.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // `1: FLOCK  ADVISORY  READ 14620 fe:00:10051587 0 EOF`. The line of a waiting process has `->` before the kind.
+    let holder = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match words[..] {
+            [_, "FLOCK", _, _, process, at, ..] if at == place => process.parse().ok(),
+            _ => None,
+        }
+    };
+    // A process of another container has no id here, and is listed as 0.
+    locks.lines().filter_map(holder).find(|process| *process > 0)
+}
+
+/// Name and subcommand of a process, such as `tacho backup create`. Only words of letters, digits, `-` and `_`, because another
+/// user may have chosen the arguments.
+fn command(process: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let mut words = line.split(|byte| *byte == 0);
+    let program = Path::new(OsStr::from_bytes(words.next()?)).file_name()?.as_bytes();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let is_word = |word: &&[u8]| {
+        (1..=WORD_BYTES_MAX).contains(&word.len()) && !word.starts_with(b"-") && word.iter().all(is_plain)
+    };
+    let words: Vec<_> = std::iter::once(program).chain(words.take(2)).take_while(is_word).collect();
+    (!words.is_empty()).then(|| String::from_utf8_lossy(&words.join(&b' ')).into_owned())
+}
+
 /// Lock of a directory, held until it is dropped. The operating system also releases it when the process ends.
 #[derive(Debug)]
 pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the open file")] File);
@@ -39,7 +86,8 @@ impl DirectoryLock {
     /// Creates the directory if it is missing.
     ///
     /// # Errors
-    /// `Locked` when another process uses the directory; `Io` when the directory or its lock file cannot be created or locked.
+    /// `Locked` when another process uses the directory ([`is_of_reader`]); `Io` when the directory or its lock file cannot be
+    /// created or locked.
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
@@ -101,15 +149,75 @@ fn refused(directory: &Path, file: &mut File, error: TryLockError) -> Error {
 }
 
 fn in_use(directory: &Path, file: &mut File) -> Error {
-    let process = holder(file).filter(|process| is_running(*process));
+    // Only readers permit a shared lock. Closing the file releases it.
+    let is_read = file.try_lock_shared().is_ok();
+    if is_read {
+        let _ = file.unlock();
+    }
+    let in_kernel = holder_in_kernel(file);
+    // The lock file has the id of the last writer, which is not a reader.
+    let noted = || holder(file).filter(|process| !is_read && is_running(*process));
+    let process = in_kernel.or_else(noted);
     let holder = process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"));
-    Error::new(crate::ErrorKind::Locked, format!("directory is in use by {holder}"))
-        .with("path", directory.display())
+    let begin = if is_read { IS_READ } else { "directory is in use by " };
+    let error =
+        Error::new(crate::ErrorKind::Locked, format!("{begin}{holder}")).with("path", directory.display());
+    match process.and_then(command) {
+        Some(command) => error.with("command", command),
+        None => error,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kernel's list has other numbers than the file on some file systems, such as btrfs. Then the holder is not known.
+    fn is_by(error: &Error, begin: &str) {
+        let pid = std::process::id();
+        let holders = [format!("{begin}process {pid} (path "), format!("{begin}another process (path ")];
+        let said = error.to_string();
+        assert!(holders.iter().any(|holder| said.starts_with(&**holder)), "{said:?}");
+    }
+
+    #[test]
+    fn commands_are_named_by_their_plain_words() {
+        use std::os::unix::process::CommandExt;
+        use std::process::{Command, Stdio};
+
+        let place = tempfile::tempdir().unwrap();
+        // The shell runs the file that its first argument names. The script waits for its input.
+        std::fs::write(place.path().join("backup"), "read line\n").unwrap();
+        let named = |name: &str, more: &[&str]| {
+            let mut shell = Command::new("sh");
+            shell.arg0(name).arg("backup").args(more).current_dir(place.path()).stdin(Stdio::piped());
+            let mut process = shell.spawn().unwrap();
+            // The kernel sets the arguments shortly after the start. Only a machine that hangs exceeds the limit.
+            let line = format!("/proc/{}/cmdline", process.id());
+            for _ in 0..30_000 {
+                if !std::fs::read(&line).unwrap().is_empty() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            let command = command(process.id());
+            process.kill().unwrap();
+            process.wait().unwrap();
+            command
+        };
+        for (name, more, expect) in [
+            ("/usr/bin/tacho", &["create", "word"][..], Some("tacho backup create")),
+            ("tacho", &["/var/lib/tacho", "word"], Some("tacho backup")),
+            ("tacho", &["--json", "word"], Some("tacho backup")),
+            ("tacho", &["\u{1b}[2J", "word"], Some("tacho backup")),
+            ("\u{1b}[2J", &["create"], None),
+            (&"t".repeat(WORD_BYTES_MAX), &[], Some(&*format!("{} backup", "t".repeat(WORD_BYTES_MAX)))),
+            (&"t".repeat(WORD_BYTES_MAX + 1), &[], None),
+        ] {
+            assert_eq!(named(name, more).as_deref(), expect, "{name:?} {more:?}");
+        }
+        assert_eq!(command(u32::MAX), None);
+    }
 
     #[test]
     fn the_second_process_gets_the_id_of_the_first() {
@@ -123,10 +231,16 @@ mod tests {
         assert!(error.to_string().contains(&format!("in use by process {pid} (path ")), "{error}");
         drop(first);
         // Readers exclude writers but not other readers, and do not write their id.
+        assert!(!is_of_reader(&error));
         let readers = [(); 2].map(|()| DirectoryLock::share(&directory).unwrap().unwrap());
-        std::fs::write(directory.join("LOCK"), "4000000000\n").unwrap();
-        let error = DirectoryLock::acquire(&directory).unwrap_err();
-        assert!(error.to_string().starts_with("directory is in use by another process ("), "{error}");
+        for noted in ["4000000000\n", "1\n"] {
+            // The id of the last writer is not that of a reader.
+            std::fs::write(directory.join("LOCK"), noted).unwrap();
+            let error = DirectoryLock::acquire(&directory).unwrap_err();
+            assert!(is_of_reader(&error), "{error}");
+            is_by(&error, "directory is being read by ");
+        }
+        // The attempts have left no lock of their own.
         drop(readers);
         assert!(DirectoryLock::share(place.path()).unwrap().is_none());
         DirectoryLock::acquire(&directory).unwrap();
@@ -170,7 +284,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let _first = DirectoryLock::acquire(place.path()).unwrap();
         std::fs::write(place.path().join(FILE), "\u{1b}[2J../proc/self").unwrap();
-        let error = DirectoryLock::acquire(place.path()).unwrap_err().to_string();
-        assert!(error.starts_with("directory is in use by another process (path "), "{error:?}");
+        let error = DirectoryLock::acquire(place.path()).unwrap_err();
+        is_by(&error, "directory is in use by ");
+        assert!(!error.to_string().contains(['\u{1b}', '[']), "{error:?}");
     }
 }

@@ -244,6 +244,10 @@ pub fn data_directory_around(path: &Path) -> Option<PathBuf> {
     existing.ancestors().find(is_data).map(Path::to_owned)
 }
 
+/// The hint for a data directory that this process cannot open for writing because other processes only read it.
+pub const OF_READER: &str = "a command reads the directory, for example `tacho backup create` while no server runs: wait \
+     until it has ended, or stop it";
+
 pub fn unreadable(data: &Path, error: &tacho_store::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {error}", data.display()));
     match error.kind() {
