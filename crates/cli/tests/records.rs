@@ -3,6 +3,8 @@
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
 mod support;
+#[path = "support/tokens.rs"]
+mod tokens;
 
 use std::path::Path;
 
@@ -260,4 +262,33 @@ fn a_damaged_definition_ends_the_connection_and_records_of_an_invalid_one_are_re
     let said = agent.receive();
     let expect = "malformed DICT: length beyond the end of the input at byte 4";
     assert!(matches!(&said, Some(ServerFrame::Error { code: 5, message }) if message == expect), "{said:?}");
+}
+
+#[test]
+fn a_service_with_many_types_does_not_exclude_those_of_others() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path());
+    let listed = |service: &str| {
+        let answer = server.get(&format!("/api/v1/records?service={service}")).json();
+        let types = answer["data"]["types"].as_array().unwrap().len();
+        (types, answer["data"]["refused"].as_u64().unwrap())
+    };
+    let declare = |service: &str, count: u64| {
+        let (mut agent, _) = tokens::Agent::connect(server.records, service, None);
+        let mut frame = DictFrame::new();
+        for id in 1..=count {
+            frame.record_type(id, &RecordType { name: format!("{service}_{id}").into(), ..order(&[]) });
+        }
+        agent.send_bytes(&frame.finish());
+        agent
+    };
+    let _shop = declare("shop", 1_500);
+    wait_for("the types of the first service", || (listed("shop") == (1_000, 500)).then_some(()));
+    let _board = declare("board", 3);
+    wait_for("the types of the second service", || (listed("board") == (3, 503)).then_some(()));
+    assert_eq!(listed("shop"), (997, 503));
+    let log = server.log();
+    let line =
+        "the limit on record types is reached: fields and units of some are not kept, their records are";
+    assert!(log.contains(line) && log.contains("lost=500") && log.contains("shop"), "{log}");
 }

@@ -203,6 +203,12 @@ fn records_of_invalid_types_are_refused_one_by_one() {
         session.take_record_types().iter().map(|t| t.name.chars().take(9).collect()).collect();
     assert_eq!(names, ["good", "at the li", "nnnnnnnnn", "t", "t", "texts"]);
     assert!(session.take_record_types().is_empty());
+    let many: Vec<u8> = [4, 1, 1, b't', 0].repeat(1_030);
+    for _ in 0..2 {
+        session.define(&many).unwrap();
+        assert_eq!((session.take_record_types().len(), session.take_omitted_types()), (1_024, 6));
+        assert_eq!((session.take_record_types().len(), session.take_omitted_types()), (0, 0));
+    }
     let unknown = [4, 1, 1, b't', 1, 200, 1, b'a', 0];
     session.define(&unknown).unwrap();
     let mut frame = DataFrame::new(1, BASE);

@@ -128,6 +128,11 @@ impl Session {
         self.dictionary.take_record_types()
     }
 
+    /// Number of types that [`Session::take_record_types`] omitted since the last call of this function.
+    pub fn take_omitted_types(&mut self) -> u64 {
+        self.dictionary.take_omitted_types()
+    }
+
     /// Number of a DATA frame, for [`Sequence::take`]. It is read before the rest of the frame is decoded.
     pub fn seq(body: &[u8]) -> Result<u64, Error> {
         read_head(&mut Reader::new(body)).map(|(seq, _)| seq)

@@ -20,8 +20,7 @@ const OPERATION: u8 = 2;
 const SERIES: u8 = 3;
 const RECORD_TYPE: u8 = 4;
 
-/// Limit on new record types that [`Dictionary::take_record_types`] has not returned yet. Further
-/// types are not listed.
+/// Limit on new record types that [`Dictionary::take_record_types`] has not returned yet. Further types are only counted.
 const NEW_TYPES_MAX: usize = 1_024;
 
 /// Memory of a string in addition to its bytes: pointer, length, reference counts, allocator overhead.
@@ -36,6 +35,8 @@ pub struct Dictionary {
     /// An invalid record type is stored as refused too. Each record of the type is refused.
     record_types: Slots<Result<Arc<RecordType>, RecordTypeError>>,
     new_types: Vec<Arc<RecordType>>,
+    /// Number of new record types above [`NEW_TYPES_MAX`].
+    omitted_types: u64,
     /// Total size of the strings of the current definitions.
     size: Size,
 }
@@ -82,6 +83,10 @@ impl Dictionary {
         std::mem::take(&mut self.new_types)
     }
 
+    pub(super) fn take_omitted_types(&mut self) -> u64 {
+        std::mem::take(&mut self.omitted_types)
+    }
+
     /// Estimated memory of the current definitions, bytes.
     pub fn memory_bytes(&self) -> usize {
         let slots =
@@ -118,10 +123,10 @@ impl Dictionary {
             Content::Series(pairs) => self.series.set(id, labels(&pairs), size),
             Content::RecordType(described) => {
                 let record_type = described.check().map(Arc::new);
-                if let Ok(new) = &record_type
-                    && self.new_types.len() < NEW_TYPES_MAX
-                {
-                    self.new_types.push(Arc::clone(new));
+                match &record_type {
+                    Ok(new) if self.new_types.len() < NEW_TYPES_MAX => self.new_types.push(Arc::clone(new)),
+                    Ok(_) => self.omitted_types += 1,
+                    Err(_) => {}
                 }
                 self.record_types.set(id, record_type, size)
             }

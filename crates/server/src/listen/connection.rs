@@ -185,7 +185,7 @@ impl Listener<'_> {
     /// Adds definitions. Their record types are on disk before the next frame is read, or the failure is logged.
     async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
-        let types = self.session.take_record_types();
+        let types = (self.session.take_record_types(), self.session.take_omitted_types());
         let held = self.dictionary.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(self.session.dictionary_bytes().saturating_sub(held)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.native.dictionary_bytes).try_acquire_many_owned(more).map_err(|_| {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tacho_ingest::wire::RecordType;
 use tacho_model::Timestamp;
 
-/// Limit on the forms of all services together. At the limit, a new form replaces an expired form. If no form has expired, the
-/// new form is counted as refused, but the records with this form are stored.
+/// Limit on the forms of all services together. At the limit, a new form replaces an expired form, or a form of the service with
+/// most forms. If neither is possible, the new form is counted as refused, but the records with this form are stored.
 pub(super) const FORMS_MAX: usize = 1_000;
 /// Limit on the total bytes of the names and units of all forms. A typical form takes a few hundred bytes.
 pub(super) const FORM_BYTES_MAX: usize = 4 << 20;

@@ -10,12 +10,16 @@
 //! The entries themselves contain the names and values of the fields, but not their types and units. A connection reads its next
 //! frame only after [`RecordTypes::defined`] has returned. Then the types are on disk, unless the file cannot be written or a
 //! limit is reached. So the types of acknowledged records survive a crash.
+//!
+//! At a limit, services share the space: a new form replaces a form of the service that takes most, if that takes more than the
+//! service of the new form. So one service cannot exclude the types of others.
 
 #[cfg(fuzzing)]
 pub mod file;
 #[cfg(not(fuzzing))]
 mod file;
 mod form;
+mod loss;
 
 use std::collections::HashMap;
 use std::io;
@@ -28,6 +32,7 @@ use tacho_model::Timestamp;
 pub use file::NAME as FILE;
 pub use form::Form;
 use form::{FORM_BYTES_MAX, FORMS_MAX, Key, bytes_of};
+use loss::Losses;
 
 /// At the limit, a new form may replace a form whose last definition is older than this, ns.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
@@ -57,8 +62,8 @@ struct Table {
     changes: u64,
     /// Number of changes on disk.
     written: u64,
-    /// Number of definitions that were not kept because of the limits.
-    refused: u64,
+    /// Definitions that were not kept, and forms that were replaced before they expired.
+    losses: Losses,
 }
 
 #[derive(Clone, Copy)]
@@ -93,16 +98,21 @@ impl RecordTypes {
         Self { table: Mutex::new(table), keeper: Some(keeper) }
     }
 
-    /// Adds the definitions of an agent. On return, new forms are on disk, unless a limit is reached or the file cannot be
-    /// written. Of successive failures, only the first is logged.
-    pub async fn defined(self: &Arc<Self>, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) {
+    /// Adds the definitions of an agent, and counts those that `types` omits. On return, new forms are on disk, unless a limit
+    /// is reached or the file cannot be written. Of successive failures, only the first is logged.
+    pub async fn defined(
+        self: &Arc<Self>,
+        service: &str,
+        types: (Vec<Arc<RecordType>>, u64),
+        now: Timestamp,
+    ) {
         if self.note(service, types, now) {
             self.keep().await;
         }
     }
 
     /// Adds definitions to the table. Returns whether the table has changes that are not on disk yet.
-    fn note(&self, service: &str, types: Vec<Arc<RecordType>>, now: Timestamp) -> bool {
+    fn note(&self, service: &str, (types, omitted): (Vec<Arc<RecordType>>, u64), now: Timestamp) -> bool {
         if types.is_empty() {
             return false;
         }
@@ -111,7 +121,17 @@ impl RecordTypes {
         for record_type in types {
             table.define((Arc::clone(&service), plain(record_type)), now);
         }
-        table.changes > table.written
+        table.losses.add(&service, omitted);
+        let (is_changed, lost) = (table.changes > table.written, table.losses.take_unlogged(now));
+        drop(table);
+        if let Some((lost, services)) = lost {
+            tracing::warn!(
+                lost,
+                services,
+                "the limit on record types is reached: fields and units of some are not kept, their records are"
+            );
+        }
+        is_changed
     }
 
     async fn keep(self: &Arc<Self>) {
@@ -143,12 +163,12 @@ impl RecordTypes {
     }
 
     /// All forms in the order of name and service, the newest form of each last. Also returns the number of definitions that were
-    /// not kept because of the limits.
+    /// not kept, and of forms that were replaced before they expired.
     pub fn list(&self) -> (Vec<Form>, u64) {
         let table = self.lock();
-        let (forms, refused) = (table.list(), table.refused);
+        let (forms, lost) = (table.list(), table.losses.total());
         drop(table);
-        (sorted(forms), refused)
+        (sorted(forms), lost)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -164,11 +184,11 @@ impl Table {
             if !is_newest || now.saturating_sub(times.kept) > SEEN_EXACT_NS {
                 self.changes += 1;
             }
-        } else if self.make_room(bytes_of(&key), now) {
+        } else if self.make_room(&key, now) {
             self.insert(key, now, now);
             self.changes += 1;
         } else {
-            self.refused += 1;
+            self.losses.add(&key.0, 1);
         }
     }
 
@@ -186,16 +206,45 @@ impl Table {
         !self.forms.iter().any(is_later)
     }
 
-    /// Removes expired forms, the oldest first, until a form of this many bytes fits. Returns whether it fits.
-    fn make_room(&mut self, bytes: usize, now: Timestamp) -> bool {
-        while self.forms.len() >= FORMS_MAX || self.bytes + bytes > FORM_BYTES_MAX {
+    /// Removes forms until `new` fits: expired ones, the oldest first, then those of [`Self::surplus`]. Returns whether it fits.
+    fn make_room(&mut self, new: &Key, now: Timestamp) -> bool {
+        while self.forms.len() >= FORMS_MAX || self.bytes + bytes_of(new) > FORM_BYTES_MAX {
             let oldest = self.forms.iter().min_by_key(|(_, times)| times.seen);
-            let forgotten = oldest.filter(|(_, times)| now.saturating_sub(times.seen) > FORGOTTEN_AFTER_NS);
-            let Some(key) = forgotten.map(|(key, _)| key.clone()) else { return false };
-            self.bytes -= bytes_of(&key);
-            self.forms.remove(&key);
+            let expired = oldest.filter(|(_, times)| now.saturating_sub(times.seen) > FORGOTTEN_AFTER_NS);
+            if let Some(key) = expired.map(|(key, _)| key.clone()) {
+                self.remove(&key);
+            } else if let Some(key) = self.surplus(new) {
+                self.remove(&key);
+                self.losses.add(&key.0, 1);
+            } else {
+                return false;
+            }
         }
         true
+    }
+
+    /// The oldest form of the service that takes most of a limit that is reached. `None` if no service takes more than the
+    /// service of `new` would take with it.
+    fn surplus(&self, new: &Key) -> Option<Key> {
+        let is_of_forms = self.forms.len() >= FORMS_MAX;
+        let weight = |key: &Key| if is_of_forms { 1 } else { bytes_of(key) };
+        let mut weights: HashMap<&str, usize> = HashMap::from([(&*new.0, weight(new))]);
+        for key in self.forms.keys() {
+            *weights.entry(&key.0).or_default() += weight(key);
+        }
+        let own = weights.get(&*new.0).copied();
+        let above = weights.into_iter().filter(|(_, weight)| Some(*weight) > own);
+        let (most, _) = above.max_by_key(|(service, weight)| (*weight, *service))?;
+        let of_most = self.forms.iter().filter(|((service, _), _)| &**service == most);
+        let oldest =
+            of_most.min_by(|(a, of_a), (b, of_b)| (of_a.seen, &a.1.name).cmp(&(of_b.seen, &b.1.name)));
+        oldest.map(|(key, _)| key.clone())
+    }
+
+    fn remove(&mut self, key: &Key) {
+        self.bytes -= bytes_of(key);
+        self.forms.remove(key);
+        self.changes += 1;
     }
 
     fn list(&self) -> Vec<Form> {
@@ -253,7 +302,7 @@ mod tests {
     }
 
     fn note(types: &RecordTypes, service: &str, what: &[Arc<RecordType>], now: Timestamp) {
-        types.note(service, what.to_vec(), now);
+        types.note(service, (what.to_vec(), 0), now);
     }
 
     fn listed(types: &RecordTypes) -> Vec<(String, String, Timestamp, Timestamp)> {
@@ -313,6 +362,59 @@ mod tests {
         check(&fields, FORM_BYTES_MAX / each);
     }
 
+    /// The number of forms of each service, in the order of `services`.
+    fn shares<const N: usize>(types: &RecordTypes, services: [&str; N]) -> [usize; N] {
+        let all = listed(types);
+        services.map(|service| all.iter().filter(|line| line.1 == service).count())
+    }
+
+    #[test]
+    fn a_service_with_most_forms_makes_room_for_others_but_not_for_itself() {
+        let types = RecordTypes::default();
+        let many = |count: usize| (0..count).map(|n| named(&format!("t{n}"))).collect::<Vec<_>>();
+        let count = |service: &str, wanted: usize, now| note(&types, service, &many(wanted), now);
+        let services = ["hog", "new", "late"];
+        types.note("hog", (many(1_024), 476), 1);
+        assert_eq!((shares(&types, services), types.list().1), ([FORMS_MAX, 0, 0], 500));
+        count("new", 3, 2);
+        assert_eq!((shares(&types, services), types.list().1), ([FORMS_MAX - 3, 3, 0], 503));
+        // The oldest forms of the hog were replaced. Its new definitions do not replace forms of others.
+        count("hog", 1_024, 3);
+        assert_eq!((shares(&types, services), types.list().1), ([FORMS_MAX - 3, 3, 0], 530));
+        // Two services that want everything get the same share, and then neither replaces forms of the other.
+        count("late", 1_024, 4);
+        let half = [499, 3, 498];
+        assert_eq!(shares(&types, services), half);
+        for (service, now) in [("hog", 5), ("late", 6), ("hog", 7)] {
+            count(service, 1_024, now);
+            assert_eq!(shares(&types, services), half);
+        }
+        count("new", 5, 8);
+        assert_eq!(shares(&types, services), [498, 5, 497]);
+    }
+
+    #[test]
+    fn services_also_share_the_bytes_of_names() {
+        let types = RecordTypes::default();
+        let field = |nth: usize| {
+            let name = format!("{nth}{}", "f".repeat(250)).into();
+            RecordField { field_type: FieldType::F64, name, unit: "u".repeat(64).into() }
+        };
+        let large = |at: usize, fields: usize| {
+            Arc::new(RecordType { name: format!("t{at}").into(), fields: (0..fields).map(field).collect() })
+        };
+        let hog: Vec<_> = (0..300).map(|at| large(at, 64)).collect();
+        note(&types, "hog", &hog, 1);
+        let [full, _] = shares(&types, ["hog", "new"]);
+        assert!(full < 300 && types.list().1 == (300 - full) as u64);
+        note(&types, "new", &[large(0, 64), large(1, 1)], 2);
+        let [hog, new] = shares(&types, ["hog", "new"]);
+        assert!((full - 2..full).contains(&hog) && new == 2, "{hog} {new}");
+        let table = types.lock();
+        assert_eq!(table.bytes, table.forms.keys().map(bytes_of).sum::<usize>());
+        assert!(table.bytes <= FORM_BYTES_MAX);
+    }
+
     #[tokio::test]
     async fn a_known_form_is_written_again_only_after_another_form_or_a_day() {
         let directory = tempfile::tempdir().unwrap();
@@ -331,7 +433,7 @@ mod tests {
             (vec![named("a")], 7 + SEEN_EXACT_NS, true),
         ] {
             let _ = std::fs::remove_file(&path);
-            types.defined("shop", what, now).await;
+            types.defined("shop", (what, 0), now).await;
             assert_eq!(path.exists(), is_written, "{now}");
             let kept = RecordTypes::open(directory.path());
             assert!(!is_written || listed(&kept) == listed(&types), "{:?}", listed(&kept));
