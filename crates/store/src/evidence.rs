@@ -191,24 +191,26 @@ impl Files {
         Error::corrupt(message)
     }
 
-    /// Checks the journals of the generations after `flushed`. They must belong to this store, and the name of each file must
-    /// have the generation of its header.
+    /// Checks the journals, also those with the number of a flushed generation, because a start removes these. They must belong to
+    /// this store. After `flushed`, the name of each file must have the generation of its header.
     ///
     /// # Errors
     /// `Invalid`.
     pub fn check_headers(&self, flushed: u64, id: Option<u128>) -> Result<()> {
         let id = id.or(self.store());
-        for (found, header) in self.headers.iter().filter(|(found, _)| found.generation > flushed) {
-            let path = found.path.display();
+        for (found, header) in &self.headers {
             if id.is_some_and(|id| id != header.store) {
-                return Err(Error::invalid("journal belongs to another store").with("path", path));
+                let error = Error::invalid("journal belongs to another store");
+                return Err(error.with("path", found.path.display()));
             }
+        }
+        for (found, header) in self.headers.iter().filter(|(found, _)| found.generation > flushed) {
             if header.generation != found.generation {
                 let message = format!(
                     "journal of generation {} has the name of another generation: rename it",
                     header.generation
                 );
-                return Err(Error::invalid(message).with("path", path));
+                return Err(Error::invalid(message).with("path", found.path.display()));
             }
         }
         Ok(())

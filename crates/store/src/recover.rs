@@ -115,8 +115,9 @@ impl Base {
                 files.identity(facts.journals.as_ref(), is_empty, forgets, permitted)?
             }
         };
-        files.check(*flushed, self.live(), &keys.generations, permitted)?;
+        // The header of a journal of another store would name generations of that store as required.
         files.check_headers(*flushed, id)?;
+        files.check(*flushed, self.live(), &keys.generations, permitted)?;
         Ok(id)
     }
 }
