@@ -270,7 +270,7 @@ const REFUSED: [Refused; 5] = [
         damage: |data| {
             std::fs::copy(journal(data), data.join("journal/00000000000000000099.journal")).unwrap();
         },
-        message: "has the name of another generation: rename it",
+        message: "is of the same generation: keep the larger one",
         kind: "file-foreign",
         remedy: "put the right file back under its name, or use tacho repair",
     },

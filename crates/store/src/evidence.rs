@@ -1,8 +1,8 @@
 //! Finds the highest generation number in all files, and checks that all required files and facts exist.
 //!
 //! A reused number would mask or overwrite existing data. The next number is therefore above every number found in any
-//! row or file. A missing file or fact is reported before anything is changed. The error describes how to open the
-//! store without the missing part.
+//! row or file. A missing file or fact, and a journal with a wrong name, is reported before anything is changed. The error
+//! describes how to open the store without the missing part.
 //!
 //! Path after a crash: `recover.rs` calls this module first, then reads the journal.
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::disk::{Disk, RealDisk, exists};
 use crate::driver::{Driver, Table};
 use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
-use crate::journal::{self, Found, Front};
+use crate::journal::{self, Found, Front, Lack};
 use crate::keys::{ChunkKey, Journals};
 use crate::upkeep::row_sequence;
 use crate::{Error, Result};
@@ -52,9 +52,36 @@ pub struct Files {
     pub journals: Vec<Found>,
     /// The highest generation number in any file name or header.
     pub highest: u64,
-    /// Bytes of each journal, except those without a complete header, which never had a record.
+    /// Journals whose header names another generation than their file name, by the generation in the file name.
+    pub misnamed: BTreeMap<u64, Misnamed>,
+    /// Bytes of each journal, except those without a complete header, which never had a record, and `misnamed` ones.
     lengths: BTreeMap<u64, u64>,
     headers: Vec<(Found, Header)>,
+}
+
+/// A journal under the name of another generation. It is never read or removed as the journal of that other generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Misnamed {
+    /// The generation in its header.
+    pub generation: u64,
+    /// Describes all its records as missing.
+    pub lack: Lack,
+}
+
+/// What to do with a journal of this generation that has the name of another generation. `right` is the name that it must have.
+/// `other` is the generation of the file that has this name.
+pub fn rename_remedy(generation: u64, right: &dyn fmt::Display, other: Option<u64>) -> String {
+    match other {
+        None => format!("rename it to {right}"),
+        Some(other) if other != generation => {
+            format!("rename it to {right}, after that file has got the name of its own generation, {other}")
+        }
+        // A journal only grows, so the larger one has all records of both.
+        Some(_) => format!(
+            "{right} is of the same generation: keep the larger one of the two files under that name, and move the other \
+             one out of the directory"
+        ),
+    }
 }
 
 /// A required journal that is missing or incomplete.
@@ -143,6 +170,7 @@ impl Files {
             // A store that is opened read-only may have no journal directory.
             journals: if is_there { journal::list(&**disk, directory)? } else { Vec::new() },
             highest: 0,
+            misnamed: BTreeMap::new(),
             lengths: BTreeMap::new(),
             headers: Vec::new(),
         };
@@ -153,10 +181,14 @@ impl Files {
         }
         for found in &files.journals {
             let (front, length) = journal::read_front(&**disk, &found.path)?;
-            if front != Front::Unborn {
+            let header = front.header();
+            if let Some(header) = header.filter(|header| header.generation != found.generation) {
+                let (generation, lack) = (header.generation, Lack::of_whole(header, length));
+                files.misnamed.insert(found.generation, Misnamed { generation, lack });
+            } else if front != Front::Unborn {
                 files.lengths.insert(found.generation, length);
             }
-            files.headers.extend(front.header().map(|header| (found.clone(), header.clone())));
+            files.headers.extend(header.map(|header| (found.clone(), header.clone())));
         }
         let headers = files
             .headers
@@ -192,11 +224,11 @@ impl Files {
     }
 
     /// Checks the journals, also those with the number of a flushed generation, because a start removes these. They must belong to
-    /// this store. After `flushed`, the name of each file must have the generation of its header.
+    /// this store, and the name of each file must have the generation of its header.
     ///
     /// # Errors
-    /// `Invalid`.
-    pub fn check_headers(&self, flushed: u64, id: Option<u128>) -> Result<()> {
+    /// `Invalid`. No error about a name if an operator permitted opening the store without this journal.
+    pub fn check_headers(&self, id: Option<u128>, permitted: fn(&Path)) -> Result<()> {
         let id = id.or(self.store());
         for (found, header) in &self.headers {
             if id.is_some_and(|id| id != header.store) {
@@ -204,16 +236,31 @@ impl Files {
                 return Err(error.with("path", found.path.display()));
             }
         }
-        for (found, header) in self.headers.iter().filter(|(found, _)| found.generation > flushed) {
-            if header.generation != found.generation {
-                let message = format!(
-                    "journal of generation {} has the name of another generation: rename it",
-                    header.generation
-                );
-                return Err(Error::invalid(message).with("path", found.path.display()));
+        for found in &self.journals {
+            let Some(misnamed) = self.misnamed.get(&found.generation) else { continue };
+            if !self.is_accepted(&lost_name(found.generation), permitted) {
+                return Err(self.wrong_name(found, misnamed.generation));
             }
         }
         Ok(())
+    }
+
+    /// The generation of the journal with this name.
+    fn generation(&self, found: &Found) -> u64 {
+        self.misnamed.get(&found.generation).map_or(found.generation, |misnamed| misnamed.generation)
+    }
+
+    fn wrong_name(&self, found: &Found, generation: u64) -> Error {
+        let other = self.journals.iter().find(|other| other.generation == generation);
+        let right = file_path(&self.directory, generation);
+        let remedy = rename_remedy(generation, &right.display(), other.map(|other| self.generation(other)));
+        let message = format!(
+            "journal of generation {generation} has the name of another generation: {remedy}. To start without its records, \
+             make an empty file {}: the start then moves the journal to {}/",
+            self.directory.join(lost_name(found.generation)).display(),
+            journal::QUARANTINE
+        );
+        Error::invalid(message).with("path", found.path.display())
     }
 
     /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full
@@ -253,7 +300,8 @@ impl Files {
         permitted: fn(&Path),
     ) -> Result<Option<u128>> {
         let id = journals.map(|journals| journals.store).or(self.store());
-        let emptied = is_empty && !forgets && prove_flush(self.journals.iter().map(|found| found.generation));
+        let emptied =
+            is_empty && !forgets && prove_flush(self.journals.iter().map(|found| self.generation(found)));
         if id.is_some() && !emptied {
             if !is_empty {
                 tracing::error!(

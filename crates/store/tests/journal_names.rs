@@ -1,12 +1,13 @@
-//! Tests which journals a start requires and refuses: missing and truncated ones, and journals of another store.
+//! Tests which journals a start requires and refuses: missing and truncated ones, journals of another store, and journals under
+//! the name of another generation.
 
 mod common;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{Bench, samples, values};
-use tacho_model::TimeRange;
+use tacho_model::{Kind, TimeRange};
 use tacho_store::driver::Row;
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::{Driver, ErrorKind, MemoryDriver, Options};
@@ -110,6 +111,11 @@ async fn flushed_and_not() -> (Bench, PathBuf) {
     (bench, journals.remove(0))
 }
 
+/// The name of the journal of the first generation.
+fn first(path: &Path) -> PathBuf {
+    path.with_file_name("00000000000000000001.journal")
+}
+
 /// The headers of the journal of the other store name generation 1 with more bytes than the journal of this store has.
 #[tokio::test]
 async fn a_journal_of_another_store_is_refused_under_any_number_and_not_used_as_evidence() {
@@ -129,4 +135,78 @@ async fn a_journal_of_another_store_is_refused_under_any_number_and_not_used_as_
         assert!(error.to_string().starts_with(&expect), "{name}: {error}");
         assert_eq!(bench.journals(), before, "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_journal_under_the_name_of_a_flushed_generation_is_refused_and_can_be_renamed() {
+    let (bench, path) = flushed_and_not().await;
+    let older = first(&path);
+    std::fs::rename(&path, &older).unwrap();
+    let whole = std::fs::read(&older).unwrap();
+    // The permission to start without the journal that is missing does not permit to remove this one.
+    for permission in [None, Some(path.with_extension("lost"))] {
+        if let Some(permission) = permission {
+            std::fs::write(permission, "").unwrap();
+        }
+        let error = bench.try_open().await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains(&format!("rename it to {}.", path.display())), "{error}");
+        assert_eq!(std::fs::read(&older).unwrap(), whole);
+    }
+    std::fs::rename(&older, &path).unwrap();
+    assert_eq!(values(&*bench.open().await, "m", ALL).await, [(1, 1.0), (2, 2.0)]);
+}
+
+#[tokio::test]
+async fn if_a_permission_exists_a_journal_under_another_name_is_set_aside_and_reported() {
+    let (bench, path) = flushed_and_not().await;
+    let older = first(&path);
+    std::fs::rename(&path, &older).unwrap();
+    let whole = std::fs::read(&older).unwrap();
+    for permission in [&older, &path] {
+        std::fs::write(permission.with_extension("lost"), "").unwrap();
+    }
+    // The second start reads the losses of the quarantined file.
+    for start in 1..=2 {
+        let store = bench.open().await;
+        assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)], "start {start}");
+        let lacks = store.lacks(Kind::Sample);
+        let reason = &lacks.named()[0].reason;
+        assert!(reason.contains("journal 00000000000000000002.journal (generation 2"), "{reason}");
+        let kept = path.parent().unwrap().join("quarantine").join(path.file_name().unwrap());
+        assert_eq!(std::fs::read(kept).unwrap(), whole, "start {start}");
+        assert!(!older.exists());
+    }
+}
+
+#[tokio::test]
+async fn a_copy_of_a_journal_under_an_older_name_is_refused_and_not_removed() {
+    let (bench, path) = flushed_and_not().await;
+    let older = first(&path);
+    std::fs::copy(&path, &older).unwrap();
+    let error = bench.try_open().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let expect = format!("{} is of the same generation: keep the larger one", path.display());
+    assert!(error.to_string().contains(&expect), "{error}");
+    assert_eq!(bench.journals(), [older.clone(), path]);
+    std::fs::remove_file(older).unwrap();
+    assert_eq!(values(&*bench.open().await, "m", ALL).await, [(1, 1.0), (2, 2.0)]);
+}
+
+#[tokio::test]
+async fn journals_with_exchanged_names_are_refused() {
+    let (bench, journals) = two_journals().await;
+    let exchange = || {
+        let aside = journals[0].with_extension("aside");
+        std::fs::rename(&journals[0], &aside).unwrap();
+        std::fs::rename(&journals[1], &journals[0]).unwrap();
+        std::fs::rename(&aside, &journals[1]).unwrap();
+    };
+    exchange();
+    let error = bench.try_open().await.err().unwrap();
+    let right = journals[1].display();
+    let expect = format!("rename it to {right}, after that file has got the name of its own generation, 1");
+    assert!(error.to_string().contains(&expect), "{error}");
+    exchange();
+    assert_eq!(values(&*bench.open().await, "m", ALL).await, [(1, 1.0), (2, 2.0)]);
 }
