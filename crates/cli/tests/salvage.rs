@@ -256,7 +256,9 @@ struct Refused {
     remedy: &'static str,
 }
 
-const REFUSED: [Refused; 5] = [
+const RENAMED: &str = "journal/00000000000000000099.journal";
+
+const REFUSED: [Refused; 6] = [
     Refused {
         name: "journal missing",
         damage: |data| std::fs::remove_file(journal(data)).unwrap(),
@@ -267,12 +269,18 @@ const REFUSED: [Refused; 5] = [
     },
     Refused {
         name: "journal under another name",
-        damage: |data| {
-            std::fs::copy(journal(data), data.join("journal/00000000000000000099.journal")).unwrap();
-        },
+        damage: |data| std::fs::rename(journal(data), data.join(RENAMED)).unwrap(),
+        message: "has the name of another generation: rename it",
+        kind: "file-foreign",
+        remedy: "rename it to journal/00000000000000000002.journal; tacho repair leaves it out unless --accept names it",
+    },
+    Refused {
+        name: "copy of a journal under another name",
+        damage: |data| drop(std::fs::copy(journal(data), data.join(RENAMED)).unwrap()),
         message: "is of the same generation: keep the larger one",
         kind: "file-foreign",
-        remedy: "put the right file back under its name, or use tacho repair",
+        remedy: "journal/00000000000000000002.journal is of the same generation: keep the larger one of the two files under \
+                 that name, and move the other one out of the directory",
     },
     Refused {
         name: "segment missing",
