@@ -145,6 +145,63 @@ fn lost_labels_of_a_group_are_restored_from_a_journal() {
     assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
 }
 
+/// Keys of the rows of `Table::Chunks`.
+fn keys_of_chunks(data: &Path) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
+    in_runtime(async {
+        let driver = unlocked(|| async { Embedded::open_read_only(&data.join("chunks")).await }).await;
+        let mut each = |partition: &[u8], clustering: &[u8]| {
+            found.insert([partition, clustering].concat());
+        };
+        driver.keys(Table::Chunks, &mut each).await.unwrap();
+    });
+    found
+}
+
+/// The segment file grows, so it has no index that would confirm the keys of damaged rows.
+#[test]
+fn a_damaged_row_that_a_merge_has_replaced_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, into] = ["data", "new"].map(|name| place.path().join(name));
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    for round in 0..2 {
+        let line = |n: i64| format!("m value={} {}\n", n * n % 97, START + (round * 100 + n) * SECOND);
+        let lines: String = (0..100).map(line).collect();
+        assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    }
+    server.kill();
+    let before = keys_of_chunks(&data);
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+    server.kill();
+    let after = keys_of_chunks(&data);
+    let replaced: Vec<&Vec<u8>> = before.difference(&after).collect();
+    assert!(!replaced.is_empty(), "{before:?}");
+    let all = records(&data);
+    assert_eq!(all.len(), 200);
+    let segment = data.join(SEGMENT);
+    let whole = std::fs::read(&segment).unwrap();
+    for key in replaced {
+        let mut bytes = whole.clone();
+        let at = bytes.windows(key.len()).position(|window| window == key.as_slice()).unwrap();
+        // The length of the value is before the key.
+        let value_bytes = u32::from_le_bytes(bytes[at - 4..at].try_into().unwrap()) as usize;
+        bytes[at + key.len() + value_bytes - 1] ^= 1;
+        std::fs::write(&segment, &bytes).unwrap();
+        let (code, findings, summary) = check(&data, &[]);
+        let damage = of(&findings, "damage");
+        assert_eq!((code, damage.len()), (1, 1), "{findings:?}");
+        assert!(damage[0].starts_with("\"row-damaged\" "), "{damage:?}");
+        assert!(damage[0].contains("the row was replaced or deleted, nothing is lost"), "{damage:?}");
+        let lost = &summary["findings"]["lost"];
+        assert_eq!((&lost["samples"], &lost["unknown"]), (&Value::from(0), &Value::from(0)), "{summary}");
+        let (code, losses, _) = repair(&data, &into);
+        assert_eq!((code, losses), (0, vec![]));
+        assert_eq!(records(&into), all);
+    }
+}
+
 /// The journal in the directory is not of the first generation. This shows that earlier generations were flushed to `chunks/`.
 #[test]
 fn a_directory_without_its_flushed_records_is_not_clean() {
