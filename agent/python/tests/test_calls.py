@@ -509,7 +509,7 @@ class AnyProgram(unittest.TestCase):
                 body()
 
 
-# Code above a function, its body, and True if it inspects the frame of its caller, itself or through a function that it calls.
+# Code above a function `f`, the body of `f`, and whether `f` or a function that it calls inspects the frame of the caller of `f`.
 LOOKS = [
     ("import warnings", "warnings.warn('x', DeprecationWarning, 2)", True),
     ("import warnings as w", "w.warn('x', DeprecationWarning, 2)", True),

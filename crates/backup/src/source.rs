@@ -51,6 +51,9 @@ impl Source {
     pub fn at_rest(data: &Path) -> Result<Self> {
         let (mut locks, mut unlocked) = (Vec::new(), Vec::new());
         for folder in ["", "chunks", "journal"].map(|name| data.join(name)) {
+            if std::fs::symlink_metadata(&folder).is_ok() && !folder.is_dir() {
+                return Err(Error::corrupt("it is not a directory").with("path", folder.display()));
+            }
             match DirectoryLock::share(&folder)? {
                 Some(lock) => locks.push(lock),
                 None => unlocked.push(folder),

@@ -64,7 +64,7 @@ pub use samples::SampleColumns;
 pub use stats::{Stats, Sum, Summary};
 pub use summary::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SKETCH_ERROR,
-    Sketch, SummaryInfo, bucket_count, bucket_of, bucket_range, bucket_value,
+    Sketch, SummarizedChunk, SummaryInfo, bucket_count, bucket_of, bucket_range, bucket_value,
 };
 pub use times::Times;
 pub use values::{ValueColumn, Values};

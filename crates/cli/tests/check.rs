@@ -10,7 +10,6 @@ mod filled;
 mod support;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -318,38 +317,50 @@ fn a_repair_without_one_file_keeps_the_other_files_and_states_the_loss() {
     }
 }
 
-/// Waits until the process `reader` has opened a named pipe, and opens the pipe for writing.
-fn writer_of(pipe: &Path, reader: &mut std::process::Child) -> std::fs::File {
-    /// `O_NONBLOCK` of Linux: opening a pipe without a reader is an error instead of a wait.
-    const NONBLOCK: i32 = 0o4000;
-    loop {
-        match std::fs::File::options().write(true).custom_flags(NONBLOCK).open(pipe) {
-            Ok(writer) => return writer,
-            Err(_) => assert_eq!(reader.try_wait().unwrap(), None, "the process ended"),
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+/// Sends a signal to a process that this test has started.
+fn send(signal: &str, process: &std::process::Child) {
+    assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap().success());
 }
 
-/// The last file that the repair copies is a named pipe. The signal arrives while the repair waits for the pipe.
+/// Number of repairs of which one is interrupted before it ends.
+const INTERRUPTIONS_MAX: usize = 200;
+
+/// Interrupts a repair after it has begun the new directory. The repair is stopped while the test looks at the directory, so it
+/// cannot end in between. A repair that ends before is repeated.
+fn interrupted(data: &Path, into: &Path) -> std::process::ExitStatus {
+    for _ in 0..INTERRUPTIONS_MAX {
+        let _ = std::fs::remove_dir_all(into);
+        // A test in the background of a script ignores SIGINT, and so do its child processes. `env` restores the default.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", support::tacho(), "repair"]).arg(data).arg("--into").arg(into);
+        let mut repairing = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+        while repairing.try_wait().unwrap().is_none() {
+            send("-STOP", &repairing);
+            let has_begun = ["INCOMPLETE", "chunks"].iter().all(|name| into.join(name).exists());
+            if has_begun {
+                send("-INT", &repairing);
+            }
+            send("-CONT", &repairing);
+            if has_begun {
+                break;
+            }
+        }
+        let status = repairing.wait().unwrap();
+        if status.signal().is_some() {
+            return status;
+        }
+    }
+    panic!("{INTERRUPTIONS_MAX} repairs ended before a signal could interrupt them");
+}
+
 #[test]
 fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     let place = tempfile::tempdir().unwrap();
     let (data, into) = (place.path().join("data"), place.path().join("new"));
     directory(&data);
     let whole = records(&data);
-    let pipe = data.join("tacho.toml");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let before = contents(&data);
-    // A test in the background of a script ignores SIGINT, and so do its child processes. `env` restores the default.
-    let mut command = Command::new("env");
-    command.args(["--default-signal=INT", support::tacho(), "repair"]).arg(&data).arg("--into").arg(&into);
-    let mut repairing = command.spawn().unwrap();
-    let writer = writer_of(&pipe, &mut repairing);
-    let sent = Command::new("kill").args(["-INT", &repairing.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-    let status = repairing.wait().unwrap();
-    drop(writer);
+    let status = interrupted(&data, &into);
     assert_eq!(
         (status.code(), status.signal()),
         (None, Some(2)),
@@ -365,7 +376,6 @@ fn a_repair_that_is_interrupted_leaves_a_directory_that_does_not_open() {
     }
     let (code, _, stderr) = run(&["repair", data.to_str().unwrap(), "--into", into.to_str().unwrap()]);
     assert_eq!(code, Some(2), "{stderr}");
-    std::fs::remove_file(&pipe).unwrap();
     assert_eq!(repair(&data, &into).0, 0);
     assert_eq!(records(&into), whole);
 }

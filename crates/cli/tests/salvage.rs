@@ -353,7 +353,7 @@ const REFUSED: [Refused; 6] = [
             std::fs::create_dir(data.join(SEGMENT)).unwrap();
         },
         message: "it is not a regular file",
-        kind: "file-missing",
+        kind: "file-unreadable",
         remedy: "put the file back from a backup, or use tacho repair",
     },
     Refused {

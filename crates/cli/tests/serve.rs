@@ -156,7 +156,9 @@ fn every_answer_has_the_security_headers() {
     for (path, cache) in [("/", "no-cache"), ("/nothing", "no-store"), ("/api/status", "no-store")] {
         let answer = server.get(path);
         let policy = answer.header("content-security-policy").unwrap_or_default();
-        for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'"] {
+        for part in
+            ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "form-action 'none'"]
+        {
             assert!(policy.contains(part), "{path}: {policy}");
         }
         assert!(!policy.contains("unsafe"), "{path}: {policy}");

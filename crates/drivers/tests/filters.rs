@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID};
+use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID, SummarizedChunk};
 use tacho_drivers::embedded::Embedded;
 use tacho_model::{
     Attribute, AttributeValue, Batch, Event, EventKind, ExecutionSeries, Labels, ManualClock, Matcher,
@@ -210,6 +210,40 @@ impl Bench {
         (sums.into_inner().unwrap(), used.into_inner(), damaged.into_inner())
     }
 
+    /// The duration of the slowest call of a service in a range, from a read by rank, and the number of blocks that it read.
+    async fn slowest(&self, service: usize, range: TimeRange) -> (Option<u64>, usize) {
+        let (best, blocks) = (Mutex::new(None), AtomicUsize::new(0));
+        let rank = |chunk: std::result::Result<SummarizedChunk<'_>, String>| {
+            let Ok(chunk) = chunk else { return Some(u64::MAX) };
+            assert!(chunk.segments > 0 && chunk.range.start <= chunk.range.end);
+            chunk.summary.cells.iter().map(|cell| cell.max_ns).max()
+        };
+        let is_needed = |rank, _| best.lock().unwrap().is_none_or(|best| best < rank);
+        let keep = |block: &ExecutionBlock| {
+            blocks.fetch_add(1, Ordering::Relaxed);
+            let within = block.rows().filter(|row| range.contains(row.start()));
+            let mut best = best.lock().unwrap();
+            *best = within.map(|row| Some(row.duration())).max().unwrap_or(None).max(*best);
+            false
+        };
+        let needed = Needed::Ranked { rank: &rank, is_needed: &is_needed };
+        let (id, room) = (labels(service).id(), AtomicUsize::new(usize::MAX));
+        self.store().executions_of(id, range, &room, needed, keep).await.unwrap().whole().unwrap();
+        let found = *best.lock().unwrap();
+        (found, blocks.into_inner())
+    }
+
+    async fn check_slowest(&self, range: TimeRange) {
+        for service in 0..3 {
+            let mut all = Vec::new();
+            for block in self.store().executions(labels(service).id(), range).await.unwrap() {
+                let within = block.rows().filter(|row| range.contains(row.start()));
+                all.extend(within.map(|row| row.duration()));
+            }
+            assert_eq!(self.slowest(service, range).await.0, all.into_iter().max(), "{service} {range:?}");
+        }
+    }
+
     async fn check_counts(&self, range: TimeRange) {
         let (summed, ..) = self.count(range, true).await;
         assert_eq!(summed, self.count(range, false).await.0, "{range:?}");
@@ -269,7 +303,10 @@ async fn chosen_ids_are_found_as_in_a_read_of_everything() {
             let number = random.below(next.max(1)) / 4 * 4;
             bench.check(number..number + 1, TimeRange::ALL).await;
             bench.check_counts(TimeRange::ALL).await;
-            bench.check_counts(TimeRange::new(0, (number * 1_000).cast_signed())).await;
+            let cut = TimeRange::new(0, (number * 1_000).cast_signed());
+            bench.check_counts(cut).await;
+            bench.check_slowest(TimeRange::ALL).await;
+            bench.check_slowest(cut).await;
         }
         let number = random.below(next.max(1)) / 4 * 4;
         bench.check(number..number + 9, TimeRange::ALL).await;
@@ -345,6 +382,34 @@ async fn summaries_replace_chunks_and_calls_replace_damaged_summaries() {
     let (found, used, damaged) = bench.count(TimeRange::ALL, true).await;
     assert_eq!((found, used, damaged), (left, 0, 9));
     assert_eq!(expected[0].1[0] - left[0], 5);
+}
+
+#[tokio::test]
+async fn chunks_are_read_by_rank_until_none_is_needed() {
+    let mut bench = Bench::new();
+    bench.open().await;
+    for chunk in 0..10 {
+        // The calls of chunk `n` take up to `n * 50 + 49` ns.
+        let number = |n: u64| (chunk * SEGMENTS + n) * 977 + chunk * 50 + n % 50;
+        let segments = (0..SEGMENTS).map(|n| segment(number(n), n.cast_signed())).collect();
+        bench.store().append(batch(0, segments), None).await.unwrap();
+        bench.store().flush().await.unwrap();
+    }
+    bench.bytes_read();
+    bench.check_slowest(TimeRange::ALL).await;
+    bench.bytes_read();
+    assert_eq!(bench.count(TimeRange::ALL, false).await.1, 0);
+    let all = bench.bytes_read();
+    assert_eq!(bench.slowest(0, TimeRange::ALL).await, (Some(9 * 50 + 49), 1));
+    let few = bench.bytes_read();
+    assert!(few * 2 < all, "{few} of {all} bytes");
+
+    // The range cuts all chunks. Their ranks are still upper bounds.
+    let cut = TimeRange::new(0, 40);
+    assert_eq!(bench.slowest(0, cut).await, (Some(9 * 50 + 40), 1));
+    // A chunk with masked calls has no rank.
+    bench.store().delete(&[Matcher::equal("service", "a")], TimeRange::new(41, 49)).await.unwrap();
+    bench.check_slowest(TimeRange::new(0, 49)).await;
 }
 
 /// Changes each chunk in the segment files of a directory. `change` gets the bytes from the start of a chunk, and the end of

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tacho_drivers::embedded::{Embedded, Surveyed};
 use tacho_model::Clock;
 use tacho_store::lock::DirectoryLock;
-use tacho_store::{Options, Store, disk, refuse_emptied, refuse_gaps};
+use tacho_store::{Options, Store, disk, emptied, incomplete};
 
 use crate::check::refuse_incomplete;
 use crate::{snapshots, upgrade};
@@ -65,11 +65,13 @@ impl<'d> Locked<'d> {
         let Self { data, lock } = self;
         let (chunks, journal) = (data.join("chunks"), data.join("journal"));
         if !Embedded::has_rows(&chunks)? {
-            refuse_emptied(&journal)?;
+            emptied(&journal)?.check(data)?;
         }
         let surveyed = Surveyed::read(&chunks).await?;
-        // A start that is refused here has changed nothing but the lock file.
-        refuse_gaps(surveyed.driver(), &journal).await?;
+        // A start that is refused here has changed nothing but the lock file. One message has all reasons.
+        let mut refusal = surveyed.refusal().clone();
+        refusal.merge(incomplete(surveyed.driver(), &journal).await?);
+        refusal.check(data)?;
         let driver = Arc::new(surveyed.open().await?);
         let store = Store::open(driver, &journal, options, clock).await?;
         // Snapshots are not removed earlier, so that a directory of a newer version stays unchanged.

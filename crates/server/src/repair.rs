@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use tacho_store::check::{Checker, Depth, FindingKind, Findings, Salvage, Verdict, is_derived};
-use tacho_store::disk::{RealDisk, make_directory, private_file};
+use tacho_store::disk::{RealDisk, irregular, make_directory, open_regular, private_file};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::pin::SIDE_FILES;
 use tacho_store::{Driver, Error, Result, Row, Stored};
@@ -117,12 +117,13 @@ fn copy_side_files(data: &Path, into: &Path, findings: &Findings) -> Result<()> 
     };
     for name in SIDE_FILES.into_iter().chain([access::AUDIT_FILE]) {
         let (from, to) = (data.join(name), into.join(name));
-        if !from.exists() || is_damaged(name) {
+        if !from.exists() || is_damaged(name) || irregular(&from).is_some() {
             continue;
         }
         let copy = || {
+            let mut source = open_regular(&from)?;
             let mut file = private_file().write(true).create_new(true).open(&to)?;
-            file.write_all(&std::fs::read(&from)?)?;
+            io::copy(&mut source, &mut file)?;
             file.sync_all()
         };
         copy().map_err(|e| Error::io("copy", &from, e))?;
@@ -136,7 +137,7 @@ fn keep_closed(data: &Path, into: &Path) -> Result<bool> {
     if !access::file::is_used(data) {
         return Ok(false);
     }
-    access::file::mark(into).map_err(|e| Error::io("write tokens.used in", into, e))?;
+    access::file::mark(into).map_err(Error::invalid)?;
     Ok(!access::file::path(into).exists())
 }
 

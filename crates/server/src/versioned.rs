@@ -34,7 +34,9 @@ pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
 pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
     let bytes = match disk::read_regular(path, FILE_BYTES_MAX) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return disk::irregular(path).map_or(Ok(None), |why| Err(why.to_owned()));
+        }
         Err(error) => return Err(error.to_string()),
     };
     parse(&bytes, version).map(Some)
@@ -97,6 +99,9 @@ mod tests {
         let (pipe, device) = (directory.path().join("pipe"), directory.path().join("device"));
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         std::os::unix::fs::symlink("/dev/zero", &device).unwrap();
+        let dangling = directory.path().join("dangling");
+        std::os::unix::fs::symlink("nowhere", &dangling).unwrap();
+        assert_eq!(read::<Value>(&dangling, 1), Err("it is a link to a file that is missing".to_owned()));
         for path in [pipe, device, directory.path().to_owned()] {
             assert_eq!(read::<Value>(&path, 1), Err("it is not a regular file".to_owned()), "{path:?}");
             assert_eq!(version_of(&path), None);

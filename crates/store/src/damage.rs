@@ -4,7 +4,7 @@
 //! An unreadable row does not fail an answer and is not omitted silently. The answer includes its damages ([`Read`]).
 //! Callers that need all records get an error ([`Read::whole`]).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tacho_model::{Kind, Labels, SeriesId, TimeRange, Timestamp};
@@ -49,7 +49,8 @@ impl Damage {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     named: Vec<Damage>,
-    more: u64,
+    /// Number of parts that are not listed, by series. An answer has the labels of these series anyway.
+    more: BTreeMap<Option<Arc<Labels>>, u64>,
 }
 
 impl Damages {
@@ -65,21 +66,27 @@ impl Damages {
             *range = TimeRange::new(range.start.min(damage.range.start), range.end.max(damage.range.end));
             return;
         }
-        if self.named.len() < DAMAGES_NAMED_MAX { self.named.push(damage) } else { self.more += 1 }
+        if self.named.len() < DAMAGES_NAMED_MAX {
+            self.named.push(damage);
+        } else {
+            *self.more.entry(damage.labels).or_default() += 1;
+        }
     }
 
     pub fn extend(&mut self, other: Self) {
-        self.more += other.more;
+        other.more.into_iter().for_each(|(labels, count)| *self.more.entry(labels).or_default() += count);
         other.named.into_iter().for_each(|damage| self.add(damage));
     }
 
     /// Removes the damages of series that `keep` refuses. Those of unknown series stay.
     pub fn retain(&mut self, keep: impl Fn(&Labels) -> bool) {
-        self.named.retain(|damage| damage.labels.as_ref().is_none_or(|labels| keep(labels)));
+        let is_kept = |labels: &Option<Arc<Labels>>| labels.as_ref().is_none_or(|labels| keep(labels));
+        self.named.retain(|damage| is_kept(&damage.labels));
+        self.more.retain(|labels, _| is_kept(labels));
     }
 
     pub fn is_empty(&self) -> bool {
-        self.named.is_empty()
+        self.named.is_empty() && self.more.is_empty()
     }
 
     /// At most [`DAMAGES_NAMED_MAX`].
@@ -87,16 +94,21 @@ impl Damages {
         &self.named
     }
 
-    pub const fn more(&self) -> u64 {
-        self.more
+    pub fn more(&self) -> u64 {
+        self.more.values().sum()
     }
 
     /// # Errors
     /// `Corrupt` when any record is missing. The message describes the first missing part.
     pub fn check(&self) -> Result<()> {
-        let Some(first) = self.named.first() else { return Ok(()) };
+        let parts = self.named.len() as u64 + self.more();
+        let Some(first) = self.named.first() else {
+            return match parts {
+                0 => Ok(()),
+                parts => Err(Error::corrupt("stored records cannot be read").with("parts", parts)),
+            };
+        };
         let labels = first.labels.as_ref().map_or_else(|| "any series".to_owned(), |l| format!("series {l}"));
-        let parts = self.named.len() as u64 + self.more;
         let error = Error::corrupt(format!("stored records cannot be read: {}", first.reason));
         let error = error.with("of", labels).with(plural(first.kind), first.times());
         Err(if parts > 1 { error.with("parts", parts) } else { error })
@@ -253,5 +265,25 @@ mod tests {
         damages.add(damage("a"));
         let of = of.replace("002Z", "009Z");
         assert_eq!(damages.check().unwrap_err().to_string(), format!("{of}, parts 34)"));
+    }
+
+    #[test]
+    fn refused_series_count_neither_as_listed_nor_as_further_parts() {
+        let mut damages = Damages::default();
+        let later = |name: &str, n: i64| Damage { range: TimeRange::new(10 * n, 10 * n + 1), ..damage(name) };
+        (0..DAMAGES_NAMED_MAX as i64).for_each(|n| damages.add(later("other", n)));
+        (0..5).for_each(|n| damages.add(later("other", 100 + n)));
+        (0..2).for_each(|n| damages.add(later("own", n)));
+        damages.add(Damage { labels: None, ..damage("") });
+        assert_eq!((damages.named().len(), damages.more()), (DAMAGES_NAMED_MAX, 8));
+        let is_own = |labels: &Labels| labels.to_string() == "own";
+        damages.retain(is_own);
+        assert_eq!((damages.named().len(), damages.more()), (0, 3));
+        assert!(!damages.is_empty());
+        assert_eq!(damages.check().unwrap_err().to_string(), "stored records cannot be read (parts 3)");
+        let mut others = Damages::default();
+        (0..2 * DAMAGES_NAMED_MAX as i64).for_each(|n| others.add(later("other", n)));
+        others.retain(is_own);
+        assert!(others.is_empty() && others.check().is_ok());
     }
 }

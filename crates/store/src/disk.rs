@@ -2,6 +2,7 @@
 //! in memory. Also sets file permissions: only the user of the server may read the data.
 
 mod faulty;
+mod irregular;
 mod reading;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use crate::lock::DirectoryLock;
 use crate::{Error, ErrorKind, Result};
 
 pub use faulty::FaultyDisk;
+pub use irregular::{irregular, irregular_or_link};
 pub use reading::ReadFile;
 
 /// Permissions of the files that are created below the data directory.
@@ -35,7 +37,7 @@ pub trait Disk: Send + Sync + 'static {
     /// Rewrites the bytes of a file from the offset `from` on, unchanged, and syncs the file. After a failed sync of an earlier
     /// process, these bytes may exist only in memory, and a sync alone may not write them.
     fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = open_without_wait(OpenOptions::new().read(true).write(true), OFlags::empty(), path)?;
         let mut part = vec![0; RENEW_BYTES];
         let mut at = from;
         loop {
@@ -96,6 +98,11 @@ pub trait Disk: Send + Sync + 'static {
         Ok(std::fs::metadata(path)?.len())
     }
 
+    /// The reason why the object with this name is no file that can be read ([`irregular`]).
+    fn irregular(&self, path: &Path) -> Option<&'static str> {
+        irregular(path)
+    }
+
     /// Names in a directory, in any order.
     fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
         std::fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
@@ -134,12 +141,29 @@ pub trait DiskFile: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// Names in a directory, in any order. `what` is the verb phrase of an error ([`Error::io`]).
+///
+/// # Errors
+/// `Corrupt` if another object has the name of the directory; `Io`.
+pub fn list_in(disk: &dyn Disk, what: &'static str, directory: &Path) -> Result<Vec<OsString>> {
+    disk.list(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::NotADirectory => {
+            let message = format!("cannot {what}: it is not a directory: put the directory back");
+            Error::corrupt(message).with("path", directory.display())
+        }
+        _ => Error::io(what, directory, error),
+    })
+}
+
 /// Sorted names in a directory; empty if the directory does not exist. `what` is the verb phrase of an error ([`Error::io`]).
+///
+/// # Errors
+/// Like [`list_in`].
 pub fn names_in(disk: &dyn Disk, what: &'static str, directory: &Path) -> Result<Vec<String>> {
-    let entries = match disk.list(directory) {
+    let entries = match list_in(disk, what, directory) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io(what, directory, error)),
+        Err(error) if error.io_kind() == Some(io::ErrorKind::NotFound) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
     };
     let mut names: Vec<String> =
         entries.into_iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -173,24 +197,26 @@ pub fn open_no_link(path: &Path) -> io::Result<File> {
     open_no_link_with(OpenOptions::new().read(true), path)
 }
 
-pub(crate) fn open_no_link_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    open_without_wait(options, OFlags::NOFOLLOW, path).map_err(|error| {
-        match std::fs::symlink_metadata(path) {
-            Ok(found) if found.is_symlink() => {
-                io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link")
-            }
-            _ => error,
-        }
+/// Opens a file with these options as [`open_no_link`] does.
+///
+/// # Errors
+/// Those of [`open_no_link`].
+pub fn open_no_link_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_without_wait(options, OFlags::NOFOLLOW, path).map_err(|error| match irregular_or_link(path) {
+        Some(why) => io::Error::new(io::ErrorKind::InvalidInput, why),
+        None => error,
     })
 }
 
 fn open_without_wait(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
+    let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, irregular::NOT_REGULAR);
     let flags = (flags | OFlags::NONBLOCK).bits().cast_signed();
-    let file = options.custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
-    }
+    let file = options.custom_flags(flags).open(path).map_err(|error| {
+        // To open a directory, or a FIFO without a reader, for writing is an error of another kind.
+        let is_other = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+        if is_other { not_regular() } else { error }
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
 }
 
 /// Opens a file as [`open_regular`] does, and reads it if it has at most `bytes_max` bytes.
@@ -209,10 +235,11 @@ pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Options for a file that only its owner can access. The caller adds the access mode.
+/// Options for a file that only its owner can access. The caller adds the access mode. To open a FIFO is an error instead of a
+/// wait.
 pub fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.mode(FILE_MODE);
+    options.mode(FILE_MODE).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     options
 }
 
@@ -235,7 +262,7 @@ pub fn free_path(disk: &dyn Disk, directory: &Path, name: &str) -> io::Result<Pa
     disk.make_directory(directory)?;
     let mut path = directory.join(name);
     let mut again = 1u64;
-    while exists(disk, &path)? {
+    while exists(disk, &path)? || disk.irregular(&path).is_some() {
         path = directory.join(format!("{name}.{again}"));
         again += 1;
     }
@@ -319,11 +346,11 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(private_file().create(true).append(true).open(path)?))
+        Ok(Box::new(open_without_wait(private_file().create(true).append(true), OFlags::empty(), path)?))
     }
 
     fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(path)?;
+        let file = open_without_wait(OpenOptions::new().write(true), OFlags::empty(), path)?;
         file.set_len(length)?;
         file.sync_all()
     }

@@ -42,7 +42,7 @@ impl ErrorKind {
     }
 }
 
-const LINK_LOOP: &str =
+pub(crate) const LINK_LOOP: &str =
     "symbolic link leads back to itself: replace it by the file or directory, for example from a backup";
 
 /// Kind, message, context (key and value pairs) and source. Cheap to clone, because one failed sync fails many appends.

@@ -1,8 +1,8 @@
 //! Finds the highest generation number in all files, and checks that all required files and facts exist.
 //!
 //! A reused number would mask or overwrite existing data. The next number is therefore above every number found in any
-//! row or file. A missing file or fact, and a journal with a wrong name, is reported before anything is changed. The error
-//! describes how to open the store without the missing part.
+//! row or file. Missing files and facts, and journals with wrong names, are reported before anything is changed, all in one
+//! message (`refusal.rs`). The message describes how to open the store without the missing parts.
 //!
 //! Path after a crash: `recover.rs` calls this module first, then reads the journal.
 
@@ -16,8 +16,9 @@ use crate::driver::{Driver, Table};
 use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
 use crate::journal::{self, Found, Front, Lack};
 use crate::keys::{ChunkKey, Journals};
+use crate::refusal::Refusal;
 use crate::upkeep::row_sequence;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Name of an empty file in the journal's directory. The file permits opening a store that lacks its identity, or all data
 /// that was flushed.
@@ -49,7 +50,10 @@ impl Keys {
 pub struct Files {
     disk: Arc<dyn Disk>,
     directory: PathBuf,
+    /// The journals that can be read.
     pub journals: Vec<Found>,
+    /// Journals that cannot be read as a whole, by generation, and the reasons.
+    unusable: BTreeMap<u64, String>,
     /// The highest generation number in any file name or header.
     pub highest: u64,
     /// Journals whose header names another generation than their file name, by the generation in the file name.
@@ -64,6 +68,7 @@ pub struct Files {
 pub struct Misnamed {
     /// The generation in its header.
     pub generation: u64,
+    bytes: u64,
     /// Describes all its records as missing.
     pub lack: Lack,
 }
@@ -161,7 +166,7 @@ pub fn gaps<'a>(
 
 impl Files {
     /// # Errors
-    /// `Io`; `Version` when a newer version wrote a journal; `Corrupt` when no part of a file shows that it is a journal.
+    /// `Io`; `Version` when a newer version wrote a journal.
     pub fn read(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self> {
         let is_there = exists(&**disk, directory).map_err(|e| Error::io("list journal", directory, e))?;
         let mut files = Self {
@@ -169,6 +174,7 @@ impl Files {
             directory: directory.to_owned(),
             // A store that is opened read-only may have no journal directory.
             journals: if is_there { journal::list(&**disk, directory)? } else { Vec::new() },
+            unusable: BTreeMap::new(),
             highest: 0,
             misnamed: BTreeMap::new(),
             lengths: BTreeMap::new(),
@@ -179,16 +185,29 @@ impl Files {
             let names = names.into_iter().filter_map(|name| name.into_string().ok());
             files.highest = names.filter_map(|name| named_generation(&name)).fold(files.highest, u64::max);
         }
-        for found in &files.journals {
-            let (front, length) = journal::read_front(&**disk, &found.path)?;
-            let header = front.header();
-            if let Some(header) = header.filter(|header| header.generation != found.generation) {
-                let (generation, lack) = (header.generation, Lack::of_whole(header, length));
-                files.misnamed.insert(found.generation, Misnamed { generation, lack });
-            } else if front != Front::Unborn {
-                files.lengths.insert(found.generation, length);
+        for found in std::mem::take(&mut files.journals) {
+            if let Some(why) = disk.irregular(&found.path) {
+                let why = format!("journal {} cannot be read: {why}: move it away", found.path.display());
+                files.unusable.insert(found.generation, why);
+                continue;
             }
-            files.headers.extend(header.map(|header| (found.clone(), header.clone())));
+            match journal::read_front(&**disk, &found.path) {
+                Ok((front, bytes)) => {
+                    let header = front.header();
+                    if let Some(header) = header.filter(|header| header.generation != found.generation) {
+                        let (generation, lack) = (header.generation, Lack::of_whole(header, bytes));
+                        files.misnamed.insert(found.generation, Misnamed { generation, bytes, lack });
+                    } else if front != Front::Unborn {
+                        files.lengths.insert(found.generation, bytes);
+                    }
+                    files.headers.extend(header.map(|header| (found.clone(), header.clone())));
+                    files.journals.push(found);
+                }
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    files.unusable.insert(found.generation, error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
         }
         let headers = files
             .headers
@@ -212,37 +231,51 @@ impl Files {
         accepted
     }
 
-    /// The error about a missing part, with its remedy.
-    fn missing(&self, what: &str, name: &str) -> Error {
-        let path = self.directory.join(name);
-        let message = format!(
-            "{what}. Put the missing files back, or, if this directory is a copy that was made while a server used the \
-             original, copy all of it again while no server runs. To start without the missing part, make an empty file {}",
-            path.display()
-        );
-        Error::corrupt(message)
-    }
-
-    /// Checks the journals, also those with the number of a flushed generation, because a start removes these. They must belong to
-    /// this store, and the name of each file must have the generation of its header.
-    ///
-    /// # Errors
-    /// `Invalid`. No error about a name if an operator permitted opening the store without this journal.
-    pub fn check_headers(&self, id: Option<u128>, permitted: fn(&Path)) -> Result<()> {
+    /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full length. The
+    /// journals must belong to this store, and the name of each file must have the generation of its header. This also applies to
+    /// journals with the number of a generation up to `flushed`, because a start removes these.
+    pub fn check(
+        &self,
+        flushed: u64,
+        id: Option<u128>,
+        (known, chunks): (&[Older], &BTreeSet<u64>),
+        permitted: fn(&Path),
+    ) -> Refusal {
+        let mut refusal = Refusal::default();
+        for (generation, why) in self.unusable.range(flushed.saturating_add(1)..) {
+            let permission = lost_name(*generation);
+            if !self.is_accepted(&permission, permitted) {
+                refusal.missing(why.clone(), self.directory.join(permission));
+            }
+        }
         let id = id.or(self.store());
-        for (found, header) in &self.headers {
-            if id.is_some_and(|id| id != header.store) {
-                let error = Error::invalid("journal belongs to another store");
-                return Err(error.with("path", found.path.display()));
-            }
+        let is_own = |header: &Header| id.is_none_or(|id| id == header.store);
+        let mut lengths = self.lengths.clone();
+        for (found, _) in self.headers.iter().filter(|(_, header)| !is_own(header)) {
+            lengths.remove(&found.generation);
+            let error = Error::invalid("journal belongs to another store").with("path", found.path.display());
+            let remedy = std::io::Error::other("move it back to the directory of its store");
+            refusal.fault(error.caused_by(remedy));
         }
-        for found in &self.journals {
-            let Some(misnamed) = self.misnamed.get(&found.generation) else { continue };
+        let own = || self.headers.iter().filter(|(_, header)| is_own(header));
+        for (found, _) in own() {
+            let Some(Misnamed { generation, bytes, .. }) = self.misnamed.get(&found.generation) else {
+                continue;
+            };
             if !self.is_accepted(&lost_name(found.generation), permitted) {
-                return Err(self.wrong_name(found, misnamed.generation));
+                lengths.entry(*generation).or_insert(*bytes);
+                refusal.fault(self.wrong_name(found, *generation, flushed));
             }
         }
-        Ok(())
+        let named = known.iter().chain(own().flat_map(|(_, header)| &header.older));
+        for gap in gaps(flushed, named, chunks, &lengths) {
+            let (generation, permission) = (gap.generation(), lost_name(gap.generation()));
+            if !self.unusable.contains_key(&generation) && !self.is_accepted(&permission, permitted) {
+                let path = file_path(&self.directory, generation);
+                refusal.missing(gap.what(&path.display()), self.directory.join(permission));
+            }
+        }
+        refusal
     }
 
     /// The generation of the journal with this name.
@@ -250,55 +283,34 @@ impl Files {
         self.misnamed.get(&found.generation).map_or(found.generation, |misnamed| misnamed.generation)
     }
 
-    fn wrong_name(&self, found: &Found, generation: u64) -> Error {
+    fn wrong_name(&self, found: &Found, generation: u64, flushed: u64) -> Error {
         let other = self.journals.iter().find(|other| other.generation == generation);
         let right = file_path(&self.directory, generation);
         let remedy = rename_remedy(generation, &right.display(), other.map(|other| self.generation(other)));
+        let mut permissions = vec![found.generation];
+        // Without this file, the generation is missing.
+        permissions.extend((generation > flushed && other.is_none()).then_some(generation));
+        let files = if permissions.len() == 1 { "an empty file" } else { "the empty files" };
+        let path = |generation: &u64| self.directory.join(lost_name(*generation)).display().to_string();
         let message = format!(
-            "journal of generation {generation} has the name of another generation: {remedy}. To start without its records, \
-             make an empty file {}: the start then moves the journal to {}/",
-            self.directory.join(lost_name(found.generation)).display(),
-            journal::QUARANTINE
+            "journal of generation {generation} has the name of another generation: {remedy}. To start without its records, and \
+             move it to {}/, make {files} {}",
+            journal::QUARANTINE,
+            permissions.iter().map(path).collect::<Vec<_>>().join(" and ")
         );
         Error::invalid(message).with("path", found.path.display())
     }
 
-    /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full
-    /// length.
-    ///
-    /// # Errors
-    /// `Corrupt`; nothing was changed.
-    pub fn check(
-        &self,
-        flushed: u64,
-        known: &[Older],
-        chunks: &BTreeSet<u64>,
-        permitted: fn(&Path),
-    ) -> Result<()> {
-        let named = known.iter().chain(self.headers.iter().flat_map(|(_, header)| &header.older));
-        for gap in gaps(flushed, named, chunks, &self.lengths) {
-            let generation = gap.generation();
-            if !self.is_accepted(&lost_name(generation), permitted) {
-                let path = file_path(&self.directory, generation);
-                return Err(self.missing(&gap.what(&path.display()), &lost_name(generation)));
-            }
-        }
-        Ok(())
-    }
-
     /// The identity of a store without an identity row; `None` for a new store. `forgets` means that the driver loses all
-    /// data when its process ends.
-    ///
-    /// # Errors
-    /// `Corrupt` when the store has data but no identity, or when it has a journal of a later generation than 1 but no data. No
-    /// error if an operator permitted opening the store without the missing part.
+    /// data when its process ends. Adds to `refusal` that the store has data but no identity, or that it has a journal of a later
+    /// generation than 1 but no data, unless an operator permitted opening the store without the missing part.
     pub fn identity(
         &self,
         journals: Option<&Journals>,
         is_empty: bool,
         forgets: bool,
-        permitted: fn(&Path),
-    ) -> Result<Option<u128>> {
+        (permitted, refusal): (fn(&Path), &mut Refusal),
+    ) -> Option<u128> {
         let id = journals.map(|journals| journals.store).or(self.store());
         let emptied =
             is_empty && !forgets && prove_flush(self.journals.iter().map(|found| self.generation(found)));
@@ -308,25 +320,31 @@ impl Files {
                     "identity of the store was missing and is taken from the list of journals or a journal"
                 );
             }
-            return Ok(id);
+            return id;
         }
-        if (is_empty && !emptied) || self.is_accepted(IDENTITY_LOST, permitted) {
-            return Ok(id);
+        if (emptied || !is_empty) && !self.is_accepted(IDENTITY_LOST, permitted) {
+            let what = if emptied { EMPTIED } else { "store has data, but no identity" };
+            refusal.missing(what.to_owned(), self.directory.join(IDENTITY_LOST));
         }
-        let what = if emptied { EMPTIED } else { "store has data, but no identity" };
-        Err(self.missing(what, IDENTITY_LOST))
+        id
     }
 }
 
-/// Refuses an empty driver next to journals that prove that it has lost its data. A start calls this function before it creates
-/// the driver's files. Otherwise a store that has lost its data would look like a new store. `directory` is the directory of the
-/// journals.
+/// Finds out whether journals next to an empty driver prove that it has lost its data. A start calls this function before it
+/// creates the driver's files. Otherwise a store that has lost its data would look like a new store. `directory` is the directory
+/// of the journals.
 ///
 /// # Errors
-/// `Corrupt`, like [`Files::identity`].
-pub fn refuse_emptied(directory: &Path) -> Result<()> {
+/// Like [`Files::read`].
+pub fn emptied(directory: &Path) -> Result<Refusal> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    Files::read(&disk, directory)?.identity(None, true, false, |_| ()).map(drop)
+    let (files, mut refusal) = (Files::read(&disk, directory)?, Refusal::default());
+    let id = files.identity(None, true, false, (|_| (), &mut refusal));
+    if !refusal.is_empty() {
+        // If an operator permits the loss, the next start checks the journals with the same result.
+        refusal.merge(files.check(0, id, (&[], &BTreeSet::new()), |_| ()));
+    }
+    Ok(refusal)
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::Path;
 
-use crate::disk::{FILE_MODE, make_directory, open_no_link, open_no_link_with, private_file, restrict};
+use crate::disk::{
+    FILE_MODE, irregular_or_link, make_directory, open_no_link, open_no_link_with, private_file, restrict,
+};
 use crate::{Error, Result};
 
 const FILE: &str = "LOCK";
@@ -44,7 +46,7 @@ impl DirectoryLock {
         // Through a symbolic link, another user could make this process overwrite the file that the link names.
         let mut options = private_file();
         let file = open_no_link_with(options.read(true).write(true).create(true).truncate(false), &path);
-        let mut file = file.map_err(|e| Error::io("open lock file", &path, e))?;
+        let mut file = file.map_err(|e| not_opened(&path, e))?;
         restrict(&path, FILE_MODE);
         match file.try_lock() {
             Ok(()) => {}
@@ -72,12 +74,22 @@ impl DirectoryLock {
         let mut file = match open_no_link(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io("open lock file", &path, error)),
+            Err(error) => return Err(not_opened(&path, error)),
         };
         match file.try_lock_shared() {
             Ok(()) => Ok(Some(Self(file))),
             Err(error) => Err(refused(directory, &mut file, error)),
         }
+    }
+}
+
+fn not_opened(path: &Path, error: std::io::Error) -> Error {
+    match irregular_or_link(path) {
+        Some(_) => {
+            let message = "cannot open lock file: remove it while no server uses the directory, the next start creates it again";
+            Error::corrupt(message).with("path", path.display()).caused_by(error)
+        }
+        None => Error::io("open lock file", path, error),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::keys::{
 };
 use crate::mutation::Mutation;
 use crate::options::Options;
+use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
 use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
@@ -51,12 +52,12 @@ pub struct Recovered {
     pub counters: Counters,
 }
 
-/// Refuses a store without a required journal or fact, and a store with journals of another store. A start calls this function
+/// Finds out whether a store lacks a required journal or fact, or has journals of another store. A start calls this function
 /// before it changes the files of the driver. `directory` is the directory of the journals.
 ///
 /// # Errors
 /// Like [`crate::Store::open`].
-pub async fn refuse_gaps(driver: &dyn Driver, directory: &Path) -> Result<()> {
+pub async fn incomplete(driver: &dyn Driver, directory: &Path) -> Result<Refusal> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     // Nothing is logged here, because [`recover`] logs the unreadable rows and the files that permit missing parts.
     let base = Base::read(driver, directory, &disk, |_| ()).await?;
@@ -68,7 +69,7 @@ pub async fn refuse_gaps(driver: &dyn Driver, directory: &Path) -> Result<()> {
             base.is_empty(&index, &tombstones)
         }
     };
-    base.check(driver, is_empty, |_| ()).map(drop)
+    Ok(base.check(driver, is_empty, |_| ()).1)
 }
 
 /// The parts of a store that show whether it is complete.
@@ -105,20 +106,19 @@ impl Base {
         self.facts.journals.as_ref().map_or(&[], |journals| &journals.live)
     }
 
-    /// Checks that nothing is missing. Returns the identity of the store; `None` for a new store.
-    fn check(&self, driver: &dyn Driver, is_empty: bool, permitted: fn(&Path)) -> Result<Option<u128>> {
+    /// Returns the identity of the store, and all that is missing. The identity is `None` for a new store.
+    fn check(&self, driver: &dyn Driver, is_empty: bool, permitted: fn(&Path)) -> (Option<u128>, Refusal) {
         let Self { facts, keys, files, flushed, .. } = self;
+        let mut refusal = Refusal::default();
         let id = match facts.id {
             Some(id) => Some(id),
             None => {
                 let forgets = !driver.capabilities().durable;
-                files.identity(facts.journals.as_ref(), is_empty, forgets, permitted)?
+                files.identity(facts.journals.as_ref(), is_empty, forgets, (permitted, &mut refusal))
             }
         };
-        // The header of a journal of another store would name generations of that store as required.
-        files.check_headers(id, permitted)?;
-        files.check(*flushed, self.live(), &keys.generations, permitted)?;
-        Ok(id)
+        refusal.merge(files.check(*flushed, id, (self.live(), &keys.generations), permitted));
+        (id, refusal)
     }
 }
 
@@ -127,9 +127,10 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
     let (tombstones, deletions) = load_tombstones(driver, tell).await?;
     let (index, nameless) = load_index(driver, tell).await?;
     let is_empty = base.is_empty(&index, &tombstones);
-    let id = base.check(driver, is_empty, |path| {
+    let (id, refusal) = base.check(driver, is_empty, |path| {
         tracing::warn!(path = %path.display(), "store is opened without its missing parts, as this file permits");
-    })?;
+    });
+    refusal.check(directory)?;
     let live: Vec<u64> = base.live().iter().map(|older| older.generation).collect();
     let Base { facts, keys, files, sessions, flushed } = base;
     let seen = keys.generations.last().copied().into_iter().chain(live);
@@ -393,7 +394,7 @@ impl Recovery<'_> {
 
     /// Moves a journal with the name of another generation to the quarantine, under its own name. An operator permitted the start
     /// without it. Its generation may count as flushed only because of such a permission, so the file is never removed.
-    fn misnamed(&mut self, found: &Found, Misnamed { generation, lack }: &Misnamed) -> Result<()> {
+    fn misnamed(&mut self, found: &Found, Misnamed { generation, lack, .. }: &Misnamed) -> Result<()> {
         let path = found.path.display();
         tracing::error!(%path, generation, "journal has the name of another generation: its records are not read");
         self.lacks.extend(lack.reason(*generation));

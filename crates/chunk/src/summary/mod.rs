@@ -18,7 +18,7 @@ mod sketch;
 
 use std::sync::Arc;
 
-use tacho_model::{Operation, Timestamp, TraceId};
+use tacho_model::{Operation, TimeRange, Timestamp, TraceId};
 
 use crate::{Encoding, Error, ExecutionBlock};
 
@@ -147,6 +147,15 @@ pub enum Edge {
     End(Timestamp),
     /// The operation of the later part's innermost carried call, and the time of the later part's first event.
     Start(u32, Timestamp),
+}
+
+/// A summary with facts from the header of its chunk.
+#[derive(Clone, Copy, Debug)]
+pub struct SummarizedChunk<'a> {
+    pub summary: &'a CallSummary,
+    pub segments: usize,
+    /// First and last time of the chunk, both inclusive.
+    pub range: TimeRange,
 }
 
 impl CallSummary {

@@ -200,18 +200,25 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
             Err(Failure::new(format!("cannot read {data_display}: {error}"))
                 .hint("only the user that runs the server can read its data directory"))
         }
-        Ok(_) | Err(_) => {
-            Err(Failure::usage(format!("{data_display} is not a data directory: it has no chunks/")))
-        }
+        Ok(_) => Err(Failure::usage(format!(
+            "{data_display} is not a data directory: {} is not a directory",
+            data.join("chunks").display()
+        ))),
+        Err(_) => Err(Failure::usage(format!("{data_display} is not a data directory: it has no chunks/"))),
     }
 }
 
-/// Like [`check_data_directory`], but also accepts a directory without `chunks/` that has journals.
+/// Like [`check_data_directory`], but also accepts a directory that has journals and no `chunks/`, or another object of this name.
 pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
     let is_journal = |entry: io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))
     };
-    let has_chunks = data.join("chunks").try_exists().unwrap_or(true);
+    let chunks = std::fs::symlink_metadata(data.join("chunks"));
+    // If the directory cannot be read, `check_data_directory` reports the cause.
+    let has_chunks = match chunks {
+        Ok(found) => found.is_dir() || data.join("chunks").is_dir(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    };
     let has_journals = || std::fs::read_dir(data.join("journal")).is_ok_and(|mut all| all.any(is_journal));
     if !has_chunks && has_journals() { Ok(()) } else { check_data_directory(data) }
 }

@@ -171,7 +171,7 @@ impl Export {
         })
     }
 
-    /// Completes the file, compares the totals of the sender with the received records, and reports the result.
+    /// Completes the file, compares the reported totals with the received records, and reports the result.
     fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
         sink.end()?;
         let Said { totals: said, passed_over, incomplete, .. } = said;

@@ -1,4 +1,5 @@
 //! `tacho check` and `tacho repair`, and functions that read and copy data directories.
+#![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

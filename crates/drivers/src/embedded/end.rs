@@ -57,6 +57,9 @@ impl End {
 /// Reads the file. The result is empty if the file does not exist, as in a directory of an older version.
 pub fn read(disk: &dyn Disk, directory: &Path) -> io::Result<Found> {
     let path = directory.join(FILE);
+    if let Some(why) = disk.irregular(&path) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     match disk.length(&path) {
         // No version writes such a file.
         Ok(length) if length > END_BYTES_MAX => return Ok(Found { end: None, damaged: length }),

@@ -83,6 +83,8 @@ pub struct Found {
     pub manifest: Option<Manifest>,
     /// Names of damaged copies, and the reasons.
     pub damaged: Vec<(&'static str, String)>,
+    /// Names of the copies in whose place another object is, and what it is. They are not in `damaged`.
+    pub irregular: Vec<(&'static str, &'static str)>,
     /// Whether both copies exist and are equal.
     pub complete: bool,
 }
@@ -160,10 +162,14 @@ impl Manifest {
     /// # Errors
     /// `Version` when a newer version wrote a copy; `Io` when a copy cannot be read.
     pub fn read(disk: &dyn Disk, directory: &Path) -> Result<Found> {
-        let mut found = Found { manifest: None, damaged: Vec::new(), complete: false };
+        let mut found = Found { manifest: None, damaged: Vec::new(), irregular: Vec::new(), complete: false };
         let mut copies = Vec::new();
         for name in [FILE, BACKUP] {
             let path = directory.join(name);
+            if let Some(why) = disk.irregular(&path) {
+                found.irregular.push((name, why));
+                continue;
+            }
             let bytes = match disk.length(&path) {
                 Ok(length) if length > BYTES_MAX => {
                     found.damaged.push((name, format!("it has {length} bytes")));

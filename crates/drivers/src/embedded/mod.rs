@@ -200,6 +200,7 @@ impl Inner {
         let lock = DirectoryLock::share(path)?;
         let mut directory = Directory::default();
         let survey = Survey::read(&RealDisk, path, &mut directory.index, &mut directory.handles)?;
+        survey.refusal.check(path)?;
         let mut inner = Self::new(path, directory, survey.health(&RealDisk, path), lock);
         inner.surveyed = survey.manifest.files;
         Ok(inner)

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use tacho_store::disk::{Disk, exists};
+use tacho_store::disk::{Disk, exists, list_in};
 use tacho_store::driver::Health;
-use tacho_store::{Error, Result};
+use tacho_store::{Error, Refusal, Result, shortened};
 
 use super::end::{self, End};
 use super::format::{
@@ -16,13 +16,19 @@ use super::health::health;
 use super::identity::{Identities, Match, NamedBy, match_manifest};
 use super::index::Index;
 use super::load::{Expected, Loaded, load};
-use super::manifest::{BACKUP, FILE, Known, LOST, Manifest, State};
+use super::manifest::{BACKUP, FILE, Found, Known, LOST, Manifest, State};
 use super::quarantine::{self, Missing};
 use super::scan::{Damage, Scanned};
 use super::segments::Handles;
 
-/// Limit on files listed in a message.
-const NAMED_MAX: usize = 10;
+/// The objects that have names of segments.
+#[derive(Debug, Default)]
+pub struct Present {
+    /// Lengths of the segment files.
+    pub files: BTreeMap<u32, u64>,
+    /// Other objects, and what they are.
+    pub irregular: BTreeMap<u32, &'static str>,
+}
 
 pub struct Survey {
     /// The manifest that was read, or an empty one.
@@ -41,6 +47,8 @@ pub struct Survey {
     pub absent: Vec<Missing>,
     /// Bytes of the growing segment that were on disk according to `END`.
     end: Option<End>,
+    /// Why a start refuses the directory. If there is a reason, the files were read as if an operator permitted it.
+    pub refusal: Refusal,
     identities: Identities,
     /// Files that are not those which the manifest describes, and the reasons.
     refuted: Vec<(u32, String)>,
@@ -50,47 +58,53 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Reads all segments of a directory and fills the index.
+    /// Reads all segments of a directory and fills the index. The caller must check the [`Survey::refusal`].
     ///
     /// # Errors
-    /// `Corrupt` when files are missing, too short, or not in the manifest, or no copy of the manifest can be read; `Version`
-    /// when a newer version wrote the directory; `Io` when a file cannot be read.
+    /// `Version` when a newer version wrote the directory; `Io` when a file cannot be read.
     pub fn read(disk: &dyn Disk, directory: &Path, index: &mut Index, handles: &mut Handles) -> Result<Self> {
+        let mut survey = Self::read_without(disk, directory, &BTreeMap::new(), index, handles)?;
+        let foreign: BTreeMap<u32, u128> = survey.identities.foreign(&BTreeSet::new()).into_iter().collect();
+        if !foreign.is_empty() {
+            // Rows of a file of another store may have replaced other rows, and would be compared with the journals.
+            (*index, *handles) = (Index::default(), Handles::default());
+            survey = Self::read_without(disk, directory, &foreign, index, handles)?;
+        }
+        survey.refuse_foreign(directory, &foreign);
+        Ok(survey)
+    }
+
+    /// Like [`Self::read`]. Does not read the files of other stores.
+    fn read_without(
+        disk: &dyn Disk,
+        directory: &Path,
+        foreign: &BTreeMap<u32, u128>,
+        index: &mut Index,
+        handles: &mut Handles,
+    ) -> Result<Self> {
+        let present = list(disk, directory)?;
         let found = Manifest::read(disk, directory)?;
         let end = stated_end(disk, directory);
         for (name, why) in &found.damaged {
             tracing::error!(path = %directory.join(name).display(), why, "manifest is damaged");
         }
-        let present = list(disk, directory)?;
         let quarantine = quarantine::list(disk, directory)?;
         let is_accepted = exists(disk, &directory.join(LOST)).unwrap_or(false);
         let permitted = match is_accepted {
             true => lengths(found.manifest.as_ref(), end),
             false => BTreeMap::new(),
         };
-        match &found.manifest {
-            Some(_) if is_accepted => {}
-            Some(manifest) => check_whole(directory, manifest, &present, &quarantine)?,
-            None if present.is_empty() => {}
-            None => {
-                if !is_accepted {
-                    check_older(disk, directory, &present)?;
-                }
-                tracing::warn!(
-                    path = %directory.display(), segments = present.len(),
-                    "no manifest: it is made from the existing files, missing ones cannot be detected"
-                );
-            }
-        }
+        let refusal = refusal_of(disk, directory, &found, &present, (&quarantine, is_accepted))?;
         let mut manifest = found.manifest.unwrap_or_default();
-        let absent = match is_accepted {
-            true => accept_files(directory, &mut manifest, end, &present, &quarantine),
+        let absent = match is_accepted || !refusal.is_empty() {
+            true => accept_files((directory, is_accepted), &mut manifest, end, &present.files, &quarantine),
             false => Vec::new(),
         };
         // The manifest lists the file as set aside, but the file exists. The move to the quarantine failed, or an operator
         // repaired the file and put it back. The file is read like a file that the manifest does not name.
-        let is_aside =
-            |number: &u32, known: &Known| known.state == State::SetAside && present.contains_key(number);
+        let is_aside = |number: &u32, known: &Known| {
+            known.state == State::SetAside && present.files.contains_key(number)
+        };
         manifest.files.retain(|number, known| !is_aside(number, known));
         let mut survey = Self {
             manifest,
@@ -102,15 +116,16 @@ impl Survey {
             quarantine,
             absent,
             end,
+            refusal,
             identities: Identities::default(),
             refuted: Vec::new(),
             permitted,
         };
-        let newest = last_begun(&survey.manifest, present.iter().map(|(number, bytes)| (*number, *bytes)));
-        for number in present.into_keys() {
+        let lengths = present.files.iter().map(|(number, bytes)| (*number, *bytes));
+        let newest = last_begun(&survey.manifest, lengths);
+        for number in present.files.into_keys().filter(|number| !foreign.contains_key(number)) {
             survey.file(disk, directory, number, newest == Some(number), index, handles)?;
         }
-        survey.refuse_foreign(directory)?;
         Ok(survey)
     }
 
@@ -146,14 +161,13 @@ impl Survey {
         Ok(lost)
     }
 
-    /// Refuses files that are not part of this store. If an operator has permitted that parts are missing, a file that is not the
-    /// one in the manifest is quarantined instead.
-    fn refuse_foreign(&self, directory: &Path) -> Result<()> {
-        let foreign = self.identities.foreign(&BTreeSet::new());
+    /// Adds files that are not part of this store to the refusal. If an operator has permitted that parts are missing, a file that
+    /// is not the one in the manifest is quarantined instead.
+    fn refuse_foreign(&mut self, directory: &Path, foreign: &BTreeMap<u32, u128>) {
         let mut wrong: Vec<String> = foreign
-            .into_iter()
+            .iter()
             .map(|(number, store)| {
-                format!("{}: it belongs to another store, {store:032x}", file_name(number))
+                format!("{}: it belongs to another store, {store:032x}", file_name(*number))
             })
             .collect();
         if !self.is_accepted {
@@ -161,14 +175,16 @@ impl Survey {
             wrong.extend(refuted.map(|(number, why)| format!("{}: {why}", file_name(*number))));
         }
         if wrong.is_empty() {
-            return Ok(());
+            return;
         }
         let message = format!(
             "segment files are not those of this store: {}. Put the right files back under these names (a file that has the name \
-             of another one: rename it). If a file is lost, move the wrong one out of this directory and start again",
-            shortened(wrong)
+             of another one: rename it). If a file is lost, move the wrong one out of this directory, and make an empty file {} to \
+             start without the lost one",
+            shortened(wrong, ", "),
+            directory.join(LOST).display()
         );
-        Err(Error::corrupt(message).with("path", directory.display()))
+        self.refusal.fault(Error::corrupt(message).with("path", directory.display()));
     }
 
     fn file(
@@ -285,23 +301,30 @@ pub fn add_absent(damage: &mut BTreeMap<u32, Damage>, absent: &[Missing]) {
 /// # Errors
 /// `Version` when a newer version wrote the manifest; `Io` when a file cannot be read.
 pub fn has_segments(disk: &dyn Disk, directory: &Path) -> Result<bool> {
-    if !exists(disk, directory).map_err(|e| Error::io("list segments", directory, e))? {
+    let is_there = exists(disk, directory).map_err(|e| Error::io("list segments", directory, e))?;
+    // A link to a directory that is missing may lead to a disk that is not mounted.
+    if !is_there && disk.irregular(directory).is_none() {
         return Ok(false);
     }
+    let present = list(disk, directory)?;
     let manifest = Manifest::read(disk, directory)?.manifest.unwrap_or_default();
     let with_rows = |bytes: u64| bytes >= WITH_ROW_BYTES_MIN;
     Ok(manifest.files.values().any(|known| known.state.is_live())
-        || list(disk, directory)?.into_values().any(with_rows))
+        || present.files.into_values().any(with_rows))
 }
 
-/// The existing segments and their lengths, by number.
-pub fn list(disk: &dyn Disk, directory: &Path) -> Result<BTreeMap<u32, u64>> {
-    let mut present = BTreeMap::new();
-    for name in disk.list(directory).map_err(|e| Error::io("list segments", directory, e))? {
+/// The existing segments.
+pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Present> {
+    let mut present = Present::default();
+    for name in list_in(disk, "list segments", directory)? {
         let Some(number) = name.to_str().and_then(file_number) else { continue };
         let path = directory.join(&name);
+        if let Some(why) = disk.irregular(&path) {
+            present.irregular.insert(number, why);
+            continue;
+        }
         match disk.length(&path) {
-            Ok(bytes) => drop(present.insert(number, bytes)),
+            Ok(bytes) => drop(present.files.insert(number, bytes)),
             // A server removed the file in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(Error::io("read segment", &path, error)),
@@ -325,22 +348,27 @@ pub fn last_begun(manifest: &Manifest, files: impl DoubleEndedIterator<Item = (u
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     Missing,
+    /// Another object has the name of the file. The text states what it is.
+    Irregular(&'static str),
     /// Length of the file, and the length that the manifest states.
     Short(u64, u64),
     /// The file has rows, but the manifest does not list it.
     Unnamed,
 }
 
-/// Files that do not match the manifest. `present` has the lengths of the existing files.
+/// Files that do not match the manifest.
 pub fn mismatches(
     manifest: &Manifest,
-    present: &BTreeMap<u32, u64>,
+    Present { files: present, irregular }: &Present,
     set_aside: &[String],
 ) -> Vec<(u32, Mismatch)> {
     let set_aside: BTreeSet<u32> = set_aside.iter().filter_map(|name| quarantine::number(name)).collect();
     let mut wrong = Vec::new();
     for (number, known) in manifest.files.iter().filter(|(_, known)| known.state.is_live()) {
         match present.get(number) {
+            None if irregular.contains_key(number) => {
+                wrong.extend(irregular.get(number).map(|why| (*number, Mismatch::Irregular(why))));
+            }
             None if set_aside.contains(number) => {}
             None => wrong.push((*number, Mismatch::Missing)),
             Some(bytes) if *bytes < known.bytes => {
@@ -356,50 +384,69 @@ pub fn mismatches(
     wrong
 }
 
-/// The first items of a list as text, and the number of the others.
-fn shortened(mut items: Vec<String>) -> String {
-    let more = match items.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    items.truncate(NAMED_MAX);
-    format!("{}{more}", items.join(", "))
-}
-
-/// Refuses a directory that lacks files or their ends, or whose files are from different times. Such a
-/// directory is usually a copy that was made while a server wrote the original. A crash cannot cause such differences: the
-/// driver creates a file, then lists it in the manifest, and only then writes rows to it. It removes a file only after the
-/// manifest marks the file as removed.
-fn check_whole(
-    directory: &Path,
-    manifest: &Manifest,
-    present: &BTreeMap<u32, u64>,
-    set_aside: &[String],
-) -> Result<()> {
+/// The differences between the files and the manifest, as text; `None` if there are none. A directory that lacks files or
+/// their ends, or whose files are from different times, is usually a copy that was made while a server wrote the original. A
+/// crash cannot cause such differences: the driver creates a file, then lists it in the manifest, and only then writes rows to
+/// it. It removes a file only after the manifest marks the file as removed.
+fn unlike(directory: &Path, manifest: &Manifest, present: &Present, set_aside: &[String]) -> Option<String> {
     let describe = |(number, mismatch): (u32, Mismatch)| match (file_name(number), mismatch) {
         (name, Mismatch::Missing) => format!("{name} is missing"),
+        (_, Mismatch::Irregular(why)) => irregular_segment(directory, number, why),
         (name, Mismatch::Short(bytes, of)) => format!("{name} has {bytes} of {of} bytes"),
         (name, Mismatch::Unnamed) => format!("{name} is not in the manifest"),
     };
     let wrong: Vec<String> = mismatches(manifest, present, set_aside).into_iter().map(describe).collect();
-    if wrong.is_empty() {
-        return Ok(());
+    let listed = || format!("segment files do not match the manifest: {}", shortened(wrong.clone(), ", "));
+    (!wrong.is_empty()).then(listed)
+}
+
+/// Why a start refuses the directory, without the reasons for which the files must be read. `is_accepted` means that an operator
+/// permitted missing parts.
+fn refusal_of(
+    disk: &dyn Disk,
+    directory: &Path,
+    found: &Found,
+    present: &Present,
+    (set_aside, is_accepted): (&[String], bool),
+) -> Result<Refusal> {
+    let mut refusal = Refusal::default();
+    for (name, why) in &found.irregular {
+        refusal.fault(irregular_manifest(directory, name, why));
     }
-    let message = format!(
-        "segment files do not match the manifest: {}. Put the files back, or, if this directory is a copy that was made \
-         while a server used the original, copy it again while no server runs. To start without the missing parts, make an \
-         empty file {}",
-        shortened(wrong),
-        directory.join(LOST).display()
-    );
-    Err(Error::corrupt(message).with("path", directory.display()))
+    let missing = match &found.manifest {
+        _ if is_accepted => None,
+        Some(manifest) => unlike(directory, manifest, present, set_aside),
+        None => unlike_older(disk, directory, present)?,
+    };
+    if found.manifest.is_none() && missing.is_none() && !present.files.is_empty() {
+        tracing::warn!(
+            path = %directory.display(), segments = present.files.len(),
+            "no manifest: it is made from the existing files, missing ones cannot be detected"
+        );
+    }
+    if let Some(what) = missing {
+        refusal.missing(what, directory.join(LOST));
+    }
+    Ok(refusal)
+}
+
+fn irregular_segment(directory: &Path, number: u32, why: &str) -> String {
+    let path = file_path(directory, number);
+    format!("{} cannot be read (path {}): {why}", file_name(number), path.display())
+}
+
+fn irregular_manifest(directory: &Path, name: &str, why: &'static str) -> Error {
+    let message =
+        "cannot read this copy of the manifest: move it away, the next start writes both copies again";
+    let error = Error::corrupt(message).with("path", directory.join(name).display());
+    error.caused_by(std::io::Error::other(why))
 }
 
 /// Removes the missing files from the manifest, as an operator permitted, and returns them. A short file stays in the
 /// manifest with its stated length. So its missing bytes are noted, and all its intact rows are read. If no manifest can be
 /// read, `END` states the length of the growing segment.
 fn accept_files(
-    directory: &Path,
+    (directory, is_accepted): (&Path, bool),
     manifest: &mut Manifest,
     end: Option<End>,
     present: &BTreeMap<u32, u64>,
@@ -424,30 +471,31 @@ fn accept_files(
     let short: Vec<String> =
         manifest.files.iter().filter(is_short).map(|(number, _)| file_name(*number)).collect();
     let missing: Vec<String> = noted.iter().map(|missing| file_name(missing.number)).collect();
-    let path = directory.join(LOST);
-    tracing::error!(
-        path = %path.display(), ?missing, ?short, "opened without the missing parts of these segments, as this file permits"
-    );
+    if is_accepted {
+        let path = directory.join(LOST);
+        tracing::error!(
+            path = %path.display(), ?missing, ?short,
+            "opened without the missing parts of these segments, as this file permits"
+        );
+    }
     noted
 }
 
-/// Checks that the directory was written by a version without a manifest. These versions wrote no marks, and later versions
-/// write a mark after the header of each segment.
-pub fn check_older(disk: &dyn Disk, directory: &Path, present: &BTreeMap<u32, u64>) -> Result<()> {
-    for (number, _) in present.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
+/// The reason why the directory was not written by a version without a manifest, or is not complete; `None` if it may be such a
+/// directory. These versions wrote no marks, and later versions write a mark after the header of each segment.
+pub fn unlike_older(disk: &dyn Disk, directory: &Path, present: &Present) -> Result<Option<String>> {
+    let irregular = present.irregular.iter().map(|(number, why)| irregular_segment(directory, *number, why));
+    let mut wrong: Vec<String> = irregular.collect();
+    for (number, _) in present.files.iter().filter(|(_, bytes)| **bytes >= WITH_ROW_BYTES_MIN) {
         let path = file_path(directory, *number);
         let mut found = mark();
         let read =
             disk.open_to_read(&path).and_then(|file| file.read_exact_at(&mut found, HEADER_BYTES as u64));
         read.map_err(|e| Error::io("read segment", &path, e))?;
         if found == mark() {
-            let message = format!(
-                "neither {FILE} nor {BACKUP} can be read. If this directory is a copy, copy all of the original again while no \
-                 server runs. To start with the existing segment files, make an empty file {}",
-                directory.join(LOST).display()
-            );
-            return Err(Error::corrupt(message).with("path", directory.display()));
+            wrong.insert(0, format!("neither {FILE} nor {BACKUP} can be read"));
+            break;
         }
     }
-    Ok(())
+    Ok((!wrong.is_empty()).then(|| shortened(wrong, ", ")))
 }

@@ -1,14 +1,14 @@
 //! A directory that is locked and read, and not changed yet. The caller may still refuse it.
 //!
-//! A start of the server reads the rows first and compares them with the journals. If nothing is missing, the start calls
-//! [`Surveyed::open`], which cuts off torn ends, removes files and writes the manifest.
+//! A start of the server reads the rows first and compares them with the journals. All reasons to refuse the directory are in one
+//! message. If there is none, the start calls [`Surveyed::open`], which cuts off torn ends, removes files and writes the manifest.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use tacho_store::disk::{Disk, RealDisk};
 use tacho_store::threads::Threads;
-use tacho_store::{Error, ErrorKind, Result};
+use tacho_store::{Error, ErrorKind, Refusal, Result};
 
 use super::survey::Survey;
 use super::{Embedded, Inner, SEGMENT_BYTES, blocking};
@@ -24,7 +24,7 @@ impl Surveyed {
     /// Locks and reads a directory. Creates an absent directory.
     ///
     /// # Errors
-    /// Like [`Embedded::open`].
+    /// `Locked`, `Version` and `Io` as [`Embedded::open`].
     pub async fn read(path: &Path) -> Result<Self> {
         Self::read_on(path, Arc::new(RealDisk), SEGMENT_BYTES, Threads::Many).await
     }
@@ -50,6 +50,11 @@ impl Surveyed {
         &self.driver
     }
 
+    /// The reasons why [`Self::open`] refuses the directory. [`Self::driver`] then has the rows that are left.
+    pub const fn refusal(&self) -> &Refusal {
+        &self.survey.refusal
+    }
+
     /// Opens the directory for writing.
     ///
     /// # Errors
@@ -57,6 +62,7 @@ impl Surveyed {
     pub async fn open(self) -> Result<Embedded> {
         let Self { driver, survey, disk, segment_bytes } = self;
         let path = driver.0.path.clone();
+        survey.refusal.check(&path)?;
         let inner = Arc::into_inner(driver.0).ok_or_else(|| {
             Error::new(ErrorKind::Closed, "a scan of the directory is open").with("path", path.display())
         })?;

@@ -281,7 +281,8 @@ impl Cell {
     /// # Errors
     /// If the cell holds bytes that are not UTF-8.
     pub fn put(&self, kind: Kind, out: &mut String) -> std::result::Result<(), String> {
-        // Only a time in UTC has a `Z`. A reader of the text converts a local time or a day with the time zone that is given to it.
+        // Only a time in UTC has a `Z`. A reader of the text converts a local time or a day with its
+        // own time zone.
         let moment = |ns: i128, out: &mut String| match (jiff::Timestamp::from_nanosecond(ns), kind) {
             (Ok(at), Kind::Timestamp { utc: false, .. }) => write!(out, "{}", TimeZone::UTC.to_datetime(at)),
             (Ok(at), Kind::Date) => write!(out, "{}", TimeZone::UTC.to_datetime(at).date()),

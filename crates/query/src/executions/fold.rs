@@ -9,7 +9,7 @@
 //! are too many keys, the traces are shared out among [`Rounds`] by a hash of their ids, and the passes are repeated for each
 //! round.
 
-use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock};
+use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock, SummarizedChunk};
 use tacho_model::{Labels, TraceId, mix64};
 
 use super::limits::Incomplete;
@@ -81,6 +81,23 @@ pub trait Fold {
     /// enough, returns false: the pass needs the blocks of the chunk.
     fn add_summary(&mut self, _: &Labels, _: &CallSummary) -> bool {
         false
+    }
+
+    /// Whether the current pass ranks chunks by their summaries, so that it does not need all chunks.
+    fn ranks_chunks(&self) -> bool {
+        false
+    }
+
+    /// The rank of a chunk, which may extend beyond the range. The pass gets the blocks of chunks by descending rank. `None`
+    /// if the pass does not need the chunk.
+    fn rank(&mut self, _: &Labels, _: SummarizedChunk<'_>) -> Option<u64> {
+        Some(u64::MAX)
+    }
+
+    /// Whether the pass still needs a chunk with this rank and this number of segments. Called directly before the chunk is
+    /// read; if false, the pass does not get the blocks of the chunk.
+    fn needs_rank(&mut self, _: u64, _: usize) -> bool {
+        true
     }
 
     /// What the answer lacks because a limit was reached. Called after the last pass.

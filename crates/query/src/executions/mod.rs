@@ -14,6 +14,7 @@
 
 use crate::{Cancel, Error};
 
+mod best;
 mod calls;
 mod calltree;
 mod causes;

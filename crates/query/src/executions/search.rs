@@ -13,23 +13,25 @@
 //!   Verify       the entries of the candidates
 //! ```
 //!
-//! In a search for traces, a candidate is not always the entry of its trace. If `Verify` finds too few traces that are certainly
-//! among the first, the passes from `Candidates` on are repeated with more candidates.
+//! In a search for calls, the summaries of chunks show which chunks can have one of the best calls (`best.rs`). Only these are
+//! read. In a search for traces, a candidate is not always the entry of its trace. If `Verify` finds too few traces that are
+//! certainly among the first, the passes from `Candidates` on are repeated with more candidates.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tacho_chunk::{AttributeData, REQUEST_ID, RowRef};
-use tacho_model::{AttributeValue, Timestamp, TraceId};
+use tacho_chunk::{AttributeData, Edge, REQUEST_ID, RowRef, SummarizedChunk};
+use tacho_model::{AttributeValue, Labels, Timestamp, TraceId};
 
+use super::best::best;
 use super::calls::Walker;
 use super::fold::{Fold, Scope};
 use super::found::{FirstCall, Gathering, Match, TraceSummary};
 use super::limits::{Incomplete, Limits};
 use super::parts::{Met, Parts};
 use super::rootless::Parented;
-use super::source::{Filter, Outcome, Source};
+use super::source::{Filter, Outcome, Source, service};
 use super::top::{Key, Order, Top};
 
 /// A search for traces by their entries starts with this number of candidates plus twice the limit of the search.
@@ -69,7 +71,7 @@ pub struct SearchResult {
     pub traces: Vec<TraceSummary>,
     /// Whether further traces match, or may match.
     pub truncated: bool,
-    /// Number of segments examined; each part of a segment counts.
+    /// Number of segments examined, one by one or by the summary of their chunk; each part of a segment counts.
     pub scanned: u64,
 }
 
@@ -282,6 +284,20 @@ impl Searching {
         }
     }
 
+    /// A bound of the keys of the calls of a chunk; `None` if no call matches. The chunk may not be read.
+    fn best_of(&mut self, chunk: SummarizedChunk<'_>) -> Option<u64> {
+        let mut is_open = false;
+        for part in &chunk.summary.loose {
+            match part.edge {
+                Edge::End(_) => is_open = true,
+                // The candidate of the earlier part is dropped, as in `join`.
+                Edge::Start(..) => drop(self.parts.start_of(part.key, ())),
+            }
+        }
+        // The summary has no bounds of open calls.
+        if is_open { Some(u64::MAX) } else { best(&self.search, chunk) }
+    }
+
     /// Offers the first call of a row as the first call of its trace's entry. If the call is still open, it waits for the next
     /// part.
     fn offer_entry(&mut self, row: RowRef<'_>) {
@@ -391,6 +407,27 @@ impl Fold for Searching {
             }
             Pass::Verify => self.gathering.add(source),
         }
+    }
+
+    fn ranks_chunks(&self) -> bool {
+        let is_for_calls = self.search.is_for_calls() && self.search.request_id.is_none();
+        self.pass == Pass::Candidates && is_for_calls
+    }
+
+    fn rank(&mut self, labels: &Labels, chunk: SummarizedChunk<'_>) -> Option<u64> {
+        let is_taken = self.search.filter.takes_service(service(labels));
+        let best = if is_taken { self.best_of(chunk) } else { None };
+        self.found.scanned += if best.is_none() { chunk.segments as u64 } else { 0 };
+        best
+    }
+
+    fn needs_rank(&mut self, rank: u64, segments: usize) -> bool {
+        let is_needed = self.top.may_take(rank);
+        if !is_needed {
+            self.top.cut();
+            self.found.scanned += segments as u64;
+        }
+        is_needed
     }
 
     fn incomplete(&self) -> Vec<Incomplete> {

@@ -6,6 +6,7 @@ mod counters;
 mod laws;
 mod limits;
 mod notation;
+mod ranked;
 mod searches;
 mod spans;
 mod summaries;

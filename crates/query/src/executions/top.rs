@@ -31,15 +31,19 @@ impl Order {
 
     /// The trace with the larger key comes first. Of traces with equal times or durations, the smaller id has the larger key.
     pub(super) fn key(self, start: Timestamp, duration_ns: u64, trace: TraceId) -> Key {
+        (self.rank(start, duration_ns), Reverse(trace))
+    }
+
+    /// The first part of a key.
+    pub(super) const fn rank(self, start: Timestamp, duration_ns: u64) -> u64 {
         // Flipping the sign bit keeps the order of times.
         let start = start.cast_unsigned() ^ (1 << 63);
-        let first = match self {
+        match self {
             Self::Newest => start,
             Self::Oldest => !start,
             Self::Slowest => duration_ns,
             Self::Fastest => !duration_ns,
-        };
-        (first, Reverse(trace))
+        }
     }
 }
 
@@ -50,7 +54,7 @@ pub(super) struct Top {
     max: usize,
     keys: BTreeSet<Key>,
     traces: HashMap<TraceId, (Key, Option<Match>)>,
-    /// Whether a trace was offered that is not kept.
+    /// Whether a trace was offered, or may exist, that is not kept.
     is_cut: bool,
 }
 
@@ -80,6 +84,16 @@ impl Top {
         }
         self.keys.insert(key);
         self.traces.insert(trace, (key, found()));
+    }
+
+    /// Whether a call whose key is at most `rank` in its first part may be kept.
+    pub(super) fn may_take(&self, rank: u64) -> bool {
+        self.traces.len() < self.max || self.keys.first().is_none_or(|(worst, _)| *worst <= rank)
+    }
+
+    /// Notes that calls were not offered which have a key worse than all kept keys.
+    pub(super) const fn cut(&mut self) {
+        self.is_cut = true;
     }
 
     pub(super) fn traces(&self) -> impl Iterator<Item = TraceId> {

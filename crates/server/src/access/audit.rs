@@ -5,8 +5,8 @@
 //! A line has no query string, header or body of a request, so it never has the text of a token. When the file has reached its
 //! limit, it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.
 //!
-//! This file and `file.rs` use each other: `file.rs` has the functions that open the log and the file of tokens with the same
-//! options, and give both to the same owner. `file.rs` also restricts the permissions of the log.
+//! This file and `file.rs` use each other: `file.rs` gives the log and the file of tokens to the same owner, restricts the
+//! permissions of the log, and lists it among the files that a check examines.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,14 +15,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
+use tacho_store::disk::{irregular_or_link, open_no_link_with, private_file};
 
-use super::file::{give_to_owner, own_file};
+use super::file::give_to_owner;
 
 pub const FILE: &str = "audit.log";
 /// If the file has at least this size, a process that has written to it begins a new file before its next line.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 const OLDER_MAX: usize = 4;
 const TEXT_CHARS_MAX: usize = 512;
+pub const REMEDY: &str = "move it away: the next line begins a new file";
 
 pub struct Audit {
     path: Option<PathBuf>,
@@ -41,8 +43,9 @@ impl Audit {
         let members = members.iter().filter(|(_, value)| !value.is_null());
         line.extend(members.map(|(name, value)| ((*name).to_owned(), shortened(value))));
         let line = printable(&Value::Object(line).to_string());
-        if let Err(error) = self.append(&line) {
-            tracing::error!(%error, line, "audit log cannot be written");
+        if let (Err(error), Some(path)) = (self.append(&line), &self.path) {
+            let remedy = irregular_or_link(path).map(|_| REMEDY);
+            tracing::error!(path = %path.display(), %error, remedy, line, "audit log cannot be written");
         }
     }
 
@@ -60,7 +63,7 @@ impl Audit {
             rotate(path)?;
         }
         if state.is_none() {
-            let file = own_file().append(true).create(true).open(path)?;
+            let file = open_no_link_with(private_file().append(true).create(true), path)?;
             give_to_owner(path.parent().unwrap_or(path), &file)?;
             let bytes = file.metadata()?.len();
             *state = Some((file, bytes));
@@ -101,6 +104,33 @@ fn shortened(value: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A plain open of a FIFO for writing would wait for its reader, and with it the request.
+    #[test]
+    fn another_object_in_place_of_the_log_is_moved_away_while_the_server_runs() {
+        let place = tempfile::tempdir().unwrap();
+        let (data, path) = (place.path().join("data"), place.path().join("data").join(FILE));
+        let fifo = || assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let link = || std::os::unix::fs::symlink("../outside", &path).unwrap();
+        let folder = || std::fs::create_dir(&path).unwrap();
+        let cases: [(&dyn Fn(), &str); 3] = [
+            (&fifo, "it is not a regular file"),
+            (&link, "it is a symbolic link"),
+            (&folder, "it is not a regular file"),
+        ];
+        for (replace, why) in cases {
+            std::fs::create_dir_all(&data).unwrap();
+            replace();
+            let audit = Audit::new(Some(&data));
+            assert_eq!(audit.append("lost").unwrap_err().to_string(), why);
+            std::fs::rename(&path, data.join("moved")).unwrap();
+            audit.note("t", "kept", &[]);
+            let lines = std::fs::read_to_string(&path).unwrap();
+            assert!(lines.lines().count() == 1 && lines.contains("\"kept\""), "{lines}");
+            std::fs::remove_dir_all(&data).unwrap();
+        }
+        assert!(!place.path().join("outside").exists());
+    }
 
     #[test]
     fn lines_are_json_and_files_are_bounded() {

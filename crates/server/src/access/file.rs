@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use tacho_api::replace::replace_with;
-use tacho_store::disk::{self, FILE_MODE, private_file};
+use tacho_store::disk::{self, FILE_MODE, irregular_or_link, open_no_link_with, private_file};
 
 use super::AUDIT_FILE;
+use super::audit::REMEDY as AUDIT_REMEDY;
 use super::token::{Record, Token};
 use crate::versioned;
 
@@ -112,13 +113,9 @@ fn records(data: &Path) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// The message about a file that does not exist, or is a link to a file that does not exist.
 fn missing(path: &Path) -> String {
-    let path_shown = path.display();
-    if std::fs::symlink_metadata(path).is_ok() {
-        return format!("{path_shown}: it is a link to a file that is missing: {REMEDY}");
-    }
-    format!("{path_shown}: the file is missing, although tokens were in use: restore it, or add a token")
+    let path = path.display();
+    format!("{path}: the file is missing, although tokens were in use: restore it, or add a token")
 }
 
 /// The records for a command. Empty if there is no file.
@@ -142,15 +139,18 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
     disk::make_directory(data).map_err(|error| format!("{}: {error}", data.display()))?;
     let in_file = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     let lock = data.join(LOCK);
-    let locked = own_file().read(true).write(true).create(true).truncate(false).open(&lock);
-    let locked = locked.and_then(|file| file.lock().map(|()| file)).map_err(|error| in_file(&lock, error))?;
+    let locked = open_no_link_with(private_file().read(true).write(true).create(true).truncate(false), &lock);
+    let locked = locked.and_then(|file| file.lock().map(|()| file)).map_err(|error| {
+        let remedy = irregular_or_link(&lock).map_or("", |_| ": remove it, the command creates it again");
+        in_file(&lock, error) + remedy
+    })?;
     let path = path(data);
     let mut tokens = list(data)?;
     let done = edit(&mut tokens)?;
     if tokens.len() > TOKENS_MAX {
         return Err(format!("there are {TOKENS_MAX} tokens already: revoke unused ones"));
     }
-    mark(data).map_err(|error| in_file(&data.join(MARKER), error))?;
+    mark(data)?;
     write(data, &Content { version: VERSION, tokens }).map_err(|error| in_file(&path, error))?;
     give_to_owner(data, &locked).map_err(|error| in_file(&lock, error))?;
     drop(locked);
@@ -168,11 +168,11 @@ fn write(data: &Path, content: &Content) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Options that do not follow symbolic links. Otherwise the owner of the data directory could make a link to any file, which a
+/// Options that neither follow symbolic links nor wait for the reader of a FIFO. Otherwise the owner of the data directory could make a link to any file, which a
 /// command of root would then open.
-pub(super) fn own_file() -> OpenOptions {
+fn own_file() -> OpenOptions {
     let mut options = private_file();
-    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     options
 }
 
@@ -193,15 +193,36 @@ pub(super) fn give_to_owner(data: &Path, file: &File) -> io::Result<()> {
 }
 
 /// Creates the marker `tokens.used`.
-pub fn mark(data: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The path of the marker and the reason why it cannot be written, with the remedy if another object is in its place.
+pub fn mark(data: &Path) -> Result<(), String> {
     let path = data.join(MARKER);
     if std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
-    let file = own_file().write(true).create(true).truncate(false).open(&path)?;
-    give_to_owner(data, &file)?;
-    file.sync_all()?;
-    File::open(data)?.sync_all()
+    let write = || {
+        let file = open_no_link_with(private_file().write(true).create(true).truncate(false), &path)?;
+        give_to_owner(data, &file)?;
+        file.sync_all()?;
+        File::open(data)?.sync_all()
+    };
+    write().map_err(|error: io::Error| {
+        let remedy = irregular_or_link(&path).map_or(String::new(), |_| format!(": {MARKER_REMEDY}"));
+        format!("{}: {error}{remedy}", path.display())
+    })
+}
+
+/// Does not advise to remove the marker: without it and without the file of tokens, a server admits every client.
+const MARKER_REMEDY: &str = "replace it by an empty file";
+
+/// What is wrong with the marker, the lock and the audit log, and the remedies. Their content is not checked.
+pub fn irregular_files(data: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
+    let remove = "remove it: the next change of a token creates it again";
+    [(MARKER, MARKER_REMEDY), (LOCK, remove), (AUDIT_FILE, AUDIT_REMEDY)]
+        .into_iter()
+        .filter_map(|(name, remedy)| Some((name, irregular_or_link(&data.join(name))?, remedy)))
+        .collect()
 }
 
 /// Removes the marker `tokens.used`, if the file of tokens is gone.
@@ -241,6 +262,8 @@ pub fn restrict(data: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::super::token::{Limits, Role, TokenHash};
     use super::*;
 
@@ -291,11 +314,17 @@ mod tests {
         let remedy = "restore it, or move it away and add new tokens with `tacho token add`";
         let damage = |bytes: &'static str| move |path: &Path| std::fs::write(path, bytes).unwrap();
         let link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
+        let fifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let folder = |path: &Path| std::fs::create_dir(path).unwrap();
+        let device = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
         type Case<'a> = (&'a dyn Fn(&Path), &'a str);
-        let cases: [Case<'_>; 3] = [
+        let cases: [Case<'_>; 6] = [
             (&damage(""), "EOF while parsing a value at line 1 column 0"),
             (&damage("{\n  x"), "key must be a string at line 2 column 3"),
             (&link, "it is a link to a file that is missing"),
+            (&fifo, "it is not a regular file"),
+            (&folder, "it is not a regular file"),
+            (&device, "it is not a regular file"),
         ];
         for (damage, cause) in cases {
             damage(&path(data));
@@ -307,6 +336,36 @@ mod tests {
             add(data, "a").unwrap();
             assert!(matches!(read(data), Found::Tokens(_)), "{cause}");
             std::fs::remove_file(path(data)).unwrap();
+            let _ = if moved.is_dir() { std::fs::remove_dir(&moved) } else { std::fs::remove_file(&moved) };
+        }
+    }
+
+    /// The marker counts even if it is another object. The command and the server never wait for the reader of a FIFO.
+    #[test]
+    fn another_object_in_place_of_a_small_file_is_named_with_a_remedy_that_works() {
+        let fifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        let link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
+        let folder = |path: &Path| std::fs::create_dir(path).unwrap();
+        let cases: [(&dyn Fn(&Path), &str); 3] = [
+            (&fifo, "it is not a regular file"),
+            (&folder, "it is not a regular file"),
+            (&link, "it is a symbolic link"),
+        ];
+        for (replace, why) in cases {
+            for (name, remedy) in [(MARKER, MARKER_REMEDY), (LOCK, "remove it, the command creates it again")]
+            {
+                let place = tempfile::tempdir().unwrap();
+                let (data, path) = (place.path(), place.path().join(name));
+                replace(&path);
+                assert_eq!(add(data, "a").unwrap_err(), format!("{}: {why}: {remedy}", path.display()));
+                assert_eq!(is_broken(data), name == MARKER);
+                std::fs::rename(&path, data.join("moved")).unwrap();
+                if name == MARKER {
+                    std::fs::write(&path, "").unwrap();
+                }
+                add(data, "a").unwrap();
+                assert!(matches!(read(data), Found::Tokens(_)) && irregular_files(data).is_empty());
+            }
         }
     }
 

@@ -191,7 +191,7 @@ impl Gate {
             Found::Broken(cause) => State::Closed(cause),
             Found::Tokens(tokens) => {
                 if let Err(error) = file::mark(data) {
-                    tracing::error!(%error, "the use of tokens cannot be noted in the data directory");
+                    tracing::error!(error, "the use of tokens cannot be noted in the data directory");
                 }
                 State::Tokens(self.with_usages(tokens))
             }

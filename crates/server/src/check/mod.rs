@@ -123,7 +123,7 @@ impl Source {
     ) -> Result<Self> {
         let mut findings = side_files::findings(data)?;
         findings.extend(image.take_findings());
-        findings.extend(journals.names()?);
+        findings.extend(journals.names(known.flushed())?);
         findings.extend(missing);
         let mut checker = Checker::new(known, journals.generations(), depth);
         let derived = checker.derive_series(&journals)?;

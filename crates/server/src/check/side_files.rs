@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tacho_store::check::{Finding, FindingKind, Place};
-use tacho_store::disk::{RealDisk, names_in};
+use tacho_store::check::{Finding, FindingKind, Loss, Place, unusable_lock};
+use tacho_store::disk::{RealDisk, irregular, irregular_or_link, names_in};
 use tacho_store::pin::SIDE_FILES;
 use tacho_store::{Error, Result};
 
@@ -55,10 +55,17 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
         Finding::new(FindingKind::SideFileDamaged, Place::file(name), why).effect(effect)
     };
     if let Err(unusable) = control::check(data) {
-        findings.push(side("probes.json", unusable.cause, "the server does not start"));
+        let finding = side("probes.json", unusable.cause, "the server does not start");
+        findings.push(finding.remedy(control::REMEDY));
     }
     if let access::file::Found::Broken(why) = access::file::read(data) {
         findings.push(side("tokens", why, "the server refuses every request that needs a token"));
+    }
+    let lock = irregular_or_link(&data.join("LOCK"));
+    findings.extend(lock.map(|why| unusable_lock(Place::file("LOCK"), why)));
+    for (name, why, remedy) in access::file::irregular_files(data) {
+        let effect = "the server and tacho token cannot write it";
+        findings.push(side(name, why.to_owned(), effect).loss(Loss::Nothing).remedy(remedy));
     }
     if let Some(mode) = access::file::mode_for_others(data) {
         let why = format!("mode {mode:o}: other users may add tokens and change roles");
@@ -67,6 +74,12 @@ pub fn findings(data: &Path) -> Result<Vec<Finding>> {
     }
     if let Err(why) = record_types::check(data) {
         findings.push(side("record_types.json", why, "types and units of declared records are unknown"));
+    }
+    for name in SIDE_FILES {
+        let is_told = findings.iter().any(|finding| &*finding.place.file == name);
+        if let Some(why) = irregular(&data.join(name)).filter(|_| !is_told) {
+            findings.push(side(name, why.to_owned(), "the server cannot read it"));
+        }
     }
     Ok(findings)
 }

@@ -72,6 +72,9 @@ pub enum ChangeError {
     Ended(#[from] tokio::task::JoinError),
 }
 
+/// How to continue with a file of rules that cannot be used.
+pub const REMEDY: &str = "correct the file, or move it away to start without rules";
+
 /// # Errors
 /// When the file of rules exists and cannot be used.
 pub fn check(data: &Path) -> Result<(), Unusable> {

@@ -5,10 +5,11 @@ use tacho_store::{Damage, Damages, plural};
 /// One sentence for each listed damage, and one with the number of other damages.
 pub fn sentences(damages: &Damages) -> Vec<String> {
     let mut all: Vec<String> = damages.named().iter().map(sentence).collect();
+    let more = if all.is_empty() { "" } else { " more" };
     match damages.more() {
         0 => {}
-        1 => all.push("1 more part cannot be read".to_owned()),
-        more => all.push(format!("{more} more parts cannot be read")),
+        1 => all.push(format!("1{more} part cannot be read")),
+        count => all.push(format!("{count}{more} parts cannot be read")),
     }
     all
 }

@@ -424,6 +424,10 @@ impl Disk for SimulatedDisk {
         Ok(bytes)
     }
 
+    fn irregular(&self, _: &Path) -> Option<&'static str> {
+        None
+    }
+
     fn length(&self, path: &Path) -> io::Result<u64> {
         let mut state = self.state();
         if state.names.is_directory(path) {

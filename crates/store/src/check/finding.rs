@@ -240,6 +240,14 @@ impl Finding {
     }
 }
 
+/// The finding about a lock file that cannot be opened.
+pub fn unusable_lock(place: Place, why: &str) -> Finding {
+    Finding::new(FindingKind::FileUnreadable, place, why)
+        .loss(Loss::Nothing)
+        .effect("the server does not start")
+        .remedy("remove it while no server uses the directory: the next start creates it again")
+}
+
 /// Limit on the findings that one run keeps, about 300 bytes each. Further findings are only counted.
 pub const FINDINGS_MAX: usize = 100_000;
 

@@ -9,11 +9,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::finding::{Finding, FindingKind, Loss, Place};
+use super::finding::{Finding, FindingKind, Loss, Place, unusable_lock};
 use super::known::Known;
 use crate::arrival::Arrival;
 use crate::disk;
-use crate::disk::{RealDisk, open_regular};
+use crate::disk::{RealDisk, irregular, irregular_or_link, open_regular};
 use crate::evidence::{EMPTIED, Gap, gaps, prove_flush, rename_remedy};
 use crate::journal::format::{
     HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, lost_name, named_generation,
@@ -68,6 +68,8 @@ pub struct Journals {
     prefix: String,
     /// The journals by the generation in their file name.
     held: BTreeMap<u64, Held>,
+    /// Objects other than files with names of journals, and what they are.
+    irregular: BTreeMap<u64, &'static str>,
 }
 
 #[derive(Debug, Default)]
@@ -83,8 +85,12 @@ impl Journals {
     /// Opens the journals of a directory. The directory may be absent. `prefix` is the directory's name in findings, with
     /// a slash.
     pub fn hold(directory: &Path, prefix: &str) -> Result<Self> {
-        let mut journals =
-            Self { directory: directory.to_owned(), prefix: prefix.to_owned(), held: BTreeMap::new() };
+        let mut journals = Self {
+            directory: directory.to_owned(),
+            prefix: prefix.to_owned(),
+            held: BTreeMap::new(),
+            irregular: BTreeMap::new(),
+        };
         journals.renew()?;
         Ok(journals)
     }
@@ -93,8 +99,13 @@ impl Journals {
     pub fn renew(&mut self) -> Result<()> {
         let failed = |path: &Path, error| Error::io("read journal", path, error);
         if self.directory.is_dir() {
+            self.irregular.clear();
             for Found { generation, path } in journal::list(&RealDisk, &self.directory)? {
                 if self.held.contains_key(&generation) {
+                    continue;
+                }
+                if let Some(why) = irregular(&path) {
+                    self.irregular.insert(generation, why);
                     continue;
                 }
                 match open_regular(&path) {
@@ -214,7 +225,10 @@ impl Journals {
         let lengths = begun.map(|held| (held.generation, held.length)).collect();
         let live = known.facts.journals.iter().flat_map(|journals| &journals.live);
         let named = live.chain(self.headers().flat_map(|header| &header.older));
-        gaps(known.flushed(), named, &known.keys.generations, &lengths)
+        let mut gaps = gaps(known.flushed(), named, &known.keys.generations, &lengths);
+        // [`Self::names`] reports these.
+        gaps.retain(|gap| !self.irregular.contains_key(&gap.generation()));
+        gaps
     }
 
     /// The finding about an empty driver that has lost its data, according to the journals.
@@ -247,9 +261,26 @@ impl Journals {
             .remedy(JOURNAL_GAP_REMEDY)
     }
 
-    /// Findings about names of files and about the quarantine.
-    pub fn names(&self) -> Result<Vec<Finding>> {
+    /// Findings about names of files, about objects that are no files, and about the quarantine. `flushed` is the last flushed
+    /// generation.
+    pub fn names(&self, flushed: u64) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
+        if self.directory.exists() && !self.directory.is_dir() {
+            let place = Place::file(self.prefix.trim_end_matches('/'));
+            let finding = Finding::new(FindingKind::FileUnreadable, place, "it is not a directory");
+            return Ok(vec![finding.effect("the server does not start")]);
+        }
+        let lock = irregular_or_link(&self.directory.join("LOCK"));
+        findings.extend(lock.map(|why| unusable_lock(Place::file(format!("{}LOCK", self.prefix)), why)));
+        findings.extend(self.irregular.iter().map(|(generation, why)| {
+            let finding = |kind| Finding::new(kind, Place::file(self.name(*generation)), why);
+            match *generation > flushed {
+                true => finding(FindingKind::FileUnreadable)
+                    .effect("its records are lost; the server refuses to open the directory")
+                    .remedy(JOURNAL_GAP_REMEDY),
+                false => finding(FindingKind::UnknownFile),
+            }
+        }));
         for name in disk::names_in(&RealDisk, "list journal", &self.directory)? {
             let place = Place::file(format!("{}{name}", self.prefix));
             let is_journal = name.ends_with(".journal") && named_generation(&name).is_some();

@@ -15,7 +15,7 @@ use super::format::{
 use super::front::Front;
 use super::search::{Search, Sound};
 use crate::arrival::Arrival;
-use crate::disk::{Disk, RealDisk, open_regular};
+use crate::disk::{Disk, RealDisk, irregular, list_in, open_regular};
 use crate::size::in_memory;
 use crate::{Error, Result};
 
@@ -87,7 +87,7 @@ impl Lost {
 /// Journal files of a directory, ordered by generation.
 pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    for name in disk.list(directory).map_err(|e| Error::io("list journal", directory, e))? {
+    for name in list_in(disk, "list journal", directory)? {
         if let Some(generation) = name.to_str().and_then(file_generation) {
             found.push(Found { generation, path: directory.join(name) });
         }
@@ -105,6 +105,10 @@ pub fn refuse_newer(directory: &Path) -> Result<()> {
         return Ok(());
     }
     for Found { path, .. } in list(&RealDisk, directory)? {
+        // `evidence.rs` reports it.
+        if irregular(&path).is_some() {
+            continue;
+        }
         let mut bytes = Vec::new();
         let file = open_regular(&path).map_err(|e| Error::io("read journal", &path, e))?;
         let read = file.take(HEADERS_BYTES_MAX as u64).read_to_end(&mut bytes);

@@ -1,13 +1,14 @@
 //! Selects the rows of one partition that a reader uses: the rows that its snapshot sees and that no other row replaces.
 //! Damaged rows are included, so that they are reported.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use tacho_chunk::{CallSummary, Chunk, Header};
+use tacho_chunk::{CallSummary, Chunk, Header, SummarizedChunk};
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
 use super::Reader;
@@ -192,7 +193,7 @@ pub async fn each_needed(
     };
     let rows = fronts(reader, place, (range, Arc::new(front)), snapshot, is_row_needed).await?;
     let needed = rows.into_iter().filter(|(_, is_needed)| *is_needed).map(|(key, _)| key);
-    each_of(reader, place, needed.collect(), snapshot, &mut each).await
+    each_of(reader, place, needed, snapshot, &mut each).await
 }
 
 /// How a reader that accepts summaries uses a chunk.
@@ -202,6 +203,37 @@ pub enum Use {
     /// The reader uses the summary of the chunk. If the chunk has no usable summary, the reader uses the calls.
     Summary,
     Calls,
+}
+
+/// Like [`each_unsummarized`], but the summaries only show which chunks a reader needs, and in which order. `rank` gets each
+/// summary, and returns the rank of the chunk; `None` if the reader does not need the chunk. Then the rows are read by
+/// descending rank, those without a usable summary first. Each is read only if `is_needed` accepts its rank and its number of
+/// segments.
+pub async fn each_ranked(
+    reader: &Reader,
+    place: (Kind, SeriesId),
+    range: TimeRange,
+    snapshot: &Snapshot,
+    usage: impl Fn(&ChunkKey, &Header) -> Use,
+    (rank, is_needed): (
+        impl Fn(Result<SummarizedChunk<'_>, String>) -> Option<u64>,
+        impl Fn(u64, usize) -> bool,
+    ),
+    mut each: impl FnMut(Found) -> Result<()>,
+) -> Result<()> {
+    let (certain, summed) = used(reader, place, range, snapshot, usage).await?;
+    let mut ranked: Vec<(u64, usize, ChunkKey)> = certain.into_iter().map(|key| (u64::MAX, 0, key)).collect();
+    let add = |key: &ChunkKey, summary: Option<Result<SummarizedChunk<'_>, String>>| {
+        let segments =
+            summary.as_ref().and_then(|chunk| chunk.as_ref().ok()).map_or(0, |chunk| chunk.segments);
+        ranked.extend(summary.map_or(Some(u64::MAX), &rank).map(|rank| (rank, segments, *key)));
+    };
+    each_summary(reader, place, &summed, snapshot, add).await?;
+    ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
+    // The iterator asks for each chunk directly before it is read.
+    let needed = ranked.into_iter().filter(|(rank, segments, _)| is_needed(*rank, *segments));
+    let needed = needed.map(|(.., key)| key);
+    each_of(reader, place, needed, snapshot, &mut each).await
 }
 
 /// Like [`each_live`], for chunks with summaries. First reads the header of each chunk, and passes it to `usage`. Then reads the
@@ -216,36 +248,63 @@ pub async fn each_unsummarized(
     accepts: impl Fn(Result<&CallSummary, String>) -> bool,
     mut each: impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
+    let (mut needed, summed) = used(reader, place, range, snapshot, usage).await?;
+    let add = |key: &ChunkKey, summary: Option<Result<SummarizedChunk<'_>, String>>| {
+        let is_used = summary.is_some_and(|summary| accepts(summary.map(|chunk| chunk.summary)));
+        needed.extend((!is_used).then_some(*key));
+    };
+    each_summary(reader, place, &summed, snapshot, add).await?;
+    each_of(reader, place, needed, snapshot, &mut each).await
+}
+
+/// The rows whose calls are certainly needed, and the rows with a summary.
+async fn used(
+    reader: &Reader,
+    place: (Kind, SeriesId),
+    range: TimeRange,
+    snapshot: &Snapshot,
+    usage: impl Fn(&ChunkKey, &Header) -> Use,
+) -> Result<(Vec<ChunkKey>, Vec<ChunkKey>)> {
     let usage_of_row = |row: &Found| match Chunk::open_header(&row.chunk, row.whole) {
         Ok(header) if row.damaged.is_none() => usage(&row.key, &header),
         _ if row.counts() => Use::Calls,
         _ => Use::Nothing,
     };
     let rows = fronts(reader, place, (range, Arc::new(head)), snapshot, usage_of_row).await?;
-    let mut needed: Vec<ChunkKey> =
-        rows.iter().filter(|(_, usage)| *usage == Use::Calls).map(|(key, _)| *key).collect();
-    let summed: Vec<ChunkKey> =
-        rows.into_iter().filter(|(_, usage)| *usage == Use::Summary).map(|(key, _)| key).collect();
-    for keys in summed.chunks(FRONTS) {
+    let of = |wanted: Use| rows.iter().filter(move |(_, usage)| *usage == wanted).map(|(key, _)| *key);
+    Ok((of(Use::Calls).collect(), of(Use::Summary).collect()))
+}
+
+/// Passes the summary of each row to `add`: a text for a damaged summary; `None` if the row is damaged or has no summary, or if a
+/// newer version wrote the summary.
+async fn each_summary(
+    reader: &Reader,
+    place: (Kind, SeriesId),
+    keys: &[ChunkKey],
+    snapshot: &Snapshot,
+    mut add: impl FnMut(&ChunkKey, Option<Result<SummarizedChunk<'_>, String>>),
+) -> Result<()> {
+    for keys in keys.chunks(FRONTS) {
         let scans = keys.iter().map(|key| chunk_row_scan(place.0, place.1, key)).collect();
         let rows = reader.driver.read_parts(scans, Arc::new(summary)).await?;
         for (key, row) in keys.iter().zip(rows) {
             let found = row.into_iter().next().map(|row| Found::of(row, snapshot)).transpose()?.flatten();
             let Some((row, ..)) = found else { continue };
-            let is_used = match Chunk::open_summary(&row.chunk, row.whole) {
-                _ if row.damaged.is_some() => false,
-                Ok(Some(summary)) => accepts(Ok(&summary)),
-                // The row has no summary, or a newer version wrote the summary.
-                Ok(None) | Err(tacho_chunk::Error::SummaryVersion { .. }) => false,
-                Err(error) => accepts(Err(summary_words(place, key, &error))),
-            };
-            if !is_used {
-                needed.push(*key);
+            let header = Chunk::open_header(&row.chunk, row.whole);
+            match (header, Chunk::open_summary(&row.chunk, row.whole)) {
+                (Ok(header), Ok(Some(summary))) if row.damaged.is_none() => {
+                    let segments = header.tables.map_or(0, |tables| tables.segments);
+                    let range = TimeRange::new(header.start, header.end);
+                    add(key, Some(Ok(SummarizedChunk { summary: &summary, segments, range })));
+                }
+                (_, Ok(_) | Err(tacho_chunk::Error::SummaryVersion { .. })) => add(key, None),
+                (_, Err(_)) if row.damaged.is_some() => add(key, None),
+                (_, Err(error)) => add(key, Some(Err(summary_words(place, key, &error)))),
             }
         }
         tokio::task::yield_now().await;
     }
-    each_of(reader, place, needed, snapshot, &mut each).await
+    Ok(())
 }
 
 fn summary_words((kind, partition): (Kind, SeriesId), key: &ChunkKey, error: &tacho_chunk::Error) -> String {
@@ -293,7 +352,7 @@ async fn fronts<T>(
 async fn each_of(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
-    keys: Vec<ChunkKey>,
+    keys: impl IntoIterator<Item = ChunkKey>,
     snapshot: &Snapshot,
     each: &mut impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {

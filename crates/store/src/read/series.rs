@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
-use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, Header, REQUEST_ID};
+use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, Header, REQUEST_ID, SummarizedChunk};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
-use super::rows::{Found, Lost, Use, each_live, each_needed, each_unsummarized};
+use super::rows::{Found, Lost, Use, each_live, each_needed, each_ranked, each_unsummarized};
 use super::{Reader, read_memory, take_room};
 use crate::Result;
 use crate::damage::{Damages, Read};
@@ -62,6 +62,14 @@ pub enum Needed<'a> {
     /// the summary of each chunk that is wholly in the range and has no masked records. For a damaged summary, the
     /// function gets a text.
     Unsummarized(&'a (dyn Fn(Result<&CallSummary, String>) -> bool + Sync)),
+    /// Those that a search needs. Blocks in memory and chunks without a usable summary are read first, then the other chunks
+    /// by descending rank. The range may cut chunks that have a rank.
+    Ranked {
+        /// The rank of a chunk; `None` if the chunk is not needed. For a damaged summary, the function gets a text.
+        rank: &'a (dyn Fn(Result<SummarizedChunk<'_>, String>) -> Option<u64> + Sync),
+        /// Whether a chunk with this rank and this number of segments is still needed. Called directly before it is read.
+        is_needed: &'a (dyn Fn(u64, usize) -> bool + Sync),
+    },
     /// Those with a segment of an accepted trace.
     Traces {
         accepts: &'a (dyn Fn(TraceId) -> bool + Sync),
@@ -99,7 +107,7 @@ impl Needed<'_> {
 
     fn takes_chunk(self, chunk: &Chunk<'_>) -> Result<bool, tacho_chunk::Error> {
         match self {
-            Self::All | Self::Unsummarized(_) => Ok(true),
+            Self::All | Self::Unsummarized(_) | Self::Ranked { .. } => Ok(true),
             Self::Traces { accepts, .. } => Ok(chunk.execution_traces()?.into_iter().any(accepts)),
             Self::Attribute { key, accepts, .. } => chunk.has_attribute(key, &accepts),
         }
@@ -107,7 +115,7 @@ impl Needed<'_> {
 
     fn takes_block(self, block: &ExecutionBlock) -> bool {
         block.rows().any(|row| match self {
-            Self::All | Self::Unsummarized(_) => true,
+            Self::All | Self::Unsummarized(_) | Self::Ranked { .. } => true,
             Self::Traces { accepts, .. } => accepts(row.trace()),
             Self::Attribute { key, accepts, .. } => {
                 row.attributes().any(|a| **a.key == *key && accepts(a.value))
@@ -145,12 +153,14 @@ pub async fn executions(
         }
         chunk.executions().map(Arc::new).map(Some)
     };
-    let mut read = stored(reader, &wanted, Some(needed), decode, admit).await?;
+    let mut recent = Vec::new();
     for (generation, open) in memory.parts {
         for block in open.into_iter().filter(|block| needed.takes_block(block)) {
-            read.records.extend(admit((generation, block))?);
+            recent.extend(admit((generation, block))?);
         }
     }
+    let mut read = stored(reader, &wanted, Some(needed), decode, admit).await?;
+    read.records.extend(recent);
     Ok(read)
 }
 
@@ -165,7 +175,8 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn usage(&self, key: &ChunkKey, header: &Header) -> Use {
+    /// `may_cut`: the summary of a chunk is used even if the range cuts the chunk.
+    fn usage(&self, key: &ChunkKey, header: &Header, may_cut: bool) -> Use {
         let times = TimeRange::new(header.start, header.end);
         if key.generation >= self.oldest || !times.overlaps(&self.range) {
             return Use::Nothing;
@@ -173,7 +184,7 @@ impl Wanted<'_> {
         let is_within = self.range.contains(times.start) && self.range.contains(times.end);
         let is_masked = self.masks.iter().any(|mask| mask.may_hide(key.generation, &times));
         let has_summary = header.summary.is_some_and(|summary| summary.bytes > 0);
-        if has_summary && is_within && !is_masked { Use::Summary } else { Use::Calls }
+        if has_summary && (is_within || may_cut) && !is_masked { Use::Summary } else { Use::Calls }
     }
 }
 
@@ -218,8 +229,13 @@ async fn stored<T, U>(
     match needed {
         None => each_live(reader, (kind, id), range, &wanted.snapshot, each).await?,
         Some(Needed::Unsummarized(accepts)) => {
-            let usage = |key: &ChunkKey, header: &Header| wanted.usage(key, header);
+            let usage = |key: &ChunkKey, header: &Header| wanted.usage(key, header, false);
             each_unsummarized(reader, (kind, id), range, &wanted.snapshot, usage, accepts, each).await?;
+        }
+        Some(Needed::Ranked { rank, is_needed }) => {
+            let usage = |key: &ChunkKey, header: &Header| wanted.usage(key, header, true);
+            let ranking = (rank, is_needed);
+            each_ranked(reader, (kind, id), range, &wanted.snapshot, usage, ranking, each).await?;
         }
         Some(needed) => {
             let is_needed = |key: &ChunkKey, front: &Chunk<'_>| {

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use tacho_server::config;
+use tacho_server::control;
 use tacho_server::serve::{self, Listening, ServeError};
 use tacho_store::ErrorKind;
 use tracing_subscriber::EnvFilter;
@@ -86,7 +87,7 @@ fn failure(error: ServeError) -> Failure {
             ErrorKind::StorageFull => Some("free space on the disk".into()),
             _ => None,
         },
-        ServeError::Rules(_) => Some("fix the file, or remove it to start without rules".into()),
+        ServeError::Rules(_) => Some(control::REMEDY.into()),
         ServeError::Tls(_) => return Failure::usage(error),
         ServeError::Tokens { .. } | ServeError::Signal(_) | ServeError::Close(_) => None,
     };

@@ -21,8 +21,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use tacho_store::check::{Finding, FindingKind, Loss};
-use tacho_store::disk::{RealDisk, exists, open_regular};
+use tacho_store::check::{Finding, FindingKind, Loss, Place};
+use tacho_store::disk::{self, RealDisk, exists, open_regular};
 use tacho_store::driver::Health;
 use tacho_store::{Error, ErrorKind, Result};
 
@@ -31,7 +31,7 @@ use super::format::{WITH_ROW_BYTES_MIN, file_path};
 use super::identity::{Identities, Match, NamedBy, match_manifest};
 use super::load::{Expected, Loaded};
 use super::manifest::{BACKUP, FILE, Found, Known, Manifest, State};
-use super::survey::{Mismatch, check_older, last_begun, list, mismatches};
+use super::survey::{Mismatch, Present, last_begun, list, mismatches, unlike_older};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
 use removed::Removed;
@@ -53,6 +53,7 @@ struct Held {
     manifest: Manifest,
     end: io::Result<end::Found>,
     files: BTreeMap<u32, (Arc<File>, u64)>,
+    irregular: BTreeMap<u32, &'static str>,
     wrong: Vec<(u32, Mismatch)>,
 }
 
@@ -70,6 +71,19 @@ impl Image {
         accepted: &BTreeSet<String>,
     ) -> Result<Self> {
         let names = names::Names { directory, prefix };
+        if directory.exists() && !directory.is_dir() {
+            let place = Place::file(prefix.trim_end_matches('/'));
+            let finding = Finding::new(FindingKind::FileUnreadable, place, "it is not a directory")
+                .effect("all its records are lost; the server refuses to open the directory");
+            let inner = Inner::new(directory, Directory::default(), Health::default(), None);
+            let driver = Arc::new(Embedded(Arc::new(inner)));
+            return Ok(Self {
+                driver,
+                files: Vec::new(),
+                findings: vec![finding],
+                removed: Removed::default(),
+            });
+        }
         let held = hold(directory)?;
         let is_accepted = |number: u32| accepted.contains(&*names.of(number).file);
         let mut foreign = BTreeMap::new();
@@ -92,8 +106,9 @@ impl Image {
         foreign: &BTreeMap<u32, u128>,
         is_accepted: &dyn Fn(u32) -> bool,
     ) -> Result<(Self, Identities)> {
-        let Held { found, manifest, end, files: held, wrong } = held;
-        let mut findings = names.findings(manifest)?;
+        let mut findings = names.findings(&held.manifest)?;
+        findings.extend(irregular_findings(names, held));
+        let Held { found, manifest, end, files: held, wrong, .. } = held;
         findings.extend(manifest_findings(names, found, held));
         findings.extend(end_finding(names, end));
         let end = end.as_ref().ok().and_then(|found| found.end);
@@ -194,7 +209,8 @@ fn try_hold(directory: &Path) -> Result<Held> {
     let end = end::read(&RealDisk, directory);
     let mut files = BTreeMap::new();
     let is_there = exists(&RealDisk, directory).map_err(|e| Error::io("list segments", directory, e))?;
-    let numbers = if is_there { list(&RealDisk, directory)? } else { BTreeMap::new() };
+    let Present { files: numbers, mut irregular } =
+        if is_there { list(&RealDisk, directory)? } else { Present::default() };
     for number in numbers.into_keys() {
         let path = file_path(directory, number);
         let opened = open_regular(&path).and_then(|file| {
@@ -203,20 +219,23 @@ fn try_hold(directory: &Path) -> Result<Held> {
         });
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
-            // A server removed the file, or a directory or another object has the name of a segment.
-            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {}
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {
+                // Otherwise a server removed the file.
+                irregular.extend(disk::irregular(&path).map(|why| (number, why)));
+            }
             Err(error) => return Err(Error::io("open segment", &path, error)),
         }
     }
     // A file that an operator put back from quarantine is read without its manifest entry, in the same way as at a start.
     let is_back = |number: &u32, state: State| state == State::SetAside && files.contains_key(number);
     manifest.files.retain(|number, known| !is_back(number, known.state));
-    let present = files.iter().map(|(number, (_, length))| (*number, *length)).collect();
+    let lengths = files.iter().map(|(number, (_, length))| (*number, *length)).collect();
+    let present = Present { files: lengths, irregular };
     let wrong = match &found.manifest {
         Some(_) => mismatches(&manifest, &present, &quarantine::list(&RealDisk, directory)?),
         None => Vec::new(),
     };
-    Ok(Held { found, manifest, end, files, wrong })
+    Ok(Held { found, manifest, end, files, irregular: present.irregular, wrong })
 }
 
 /// The facts about a file. Without a manifest, only `END` states how many bytes of the growing segment were on disk.
@@ -235,6 +254,16 @@ fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Optio
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
+/// Findings about other objects with names of segments. Those that the manifest names are in `held.wrong`.
+fn irregular_findings(names: &names::Names<'_>, held: &Held) -> Vec<Finding> {
+    let is_named = |number: &u32| held.wrong.iter().any(|(wrong, _)| wrong == number);
+    let finding = |(number, why): (&u32, &&'static str)| match held.found.manifest {
+        Some(_) => names.needless(&names.of(*number), why),
+        None => names.mismatch(*number, Mismatch::Irregular(why)),
+    };
+    held.irregular.iter().filter(|(number, _)| !is_named(number)).map(finding).collect()
+}
+
 /// A finding about damage of `END`. Its records are appended without a sync, so a power failure may damage the last records.
 fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
     let place = names.file(end::FILE);
@@ -247,7 +276,10 @@ fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option
             );
             Some(Finding::new(FindingKind::Unacknowledged, place, why).remedy(END_REMEDY))
         }
-        Err(error) => Some(Finding::new(FindingKind::FileUnreadable, place, error).loss(Loss::Nothing)),
+        Err(error) => {
+            let finding = Finding::new(FindingKind::FileUnreadable, place, error).loss(Loss::Nothing);
+            Some(finding.remedy(IRREGULAR_END_REMEDY))
+        }
     }
 }
 
@@ -257,20 +289,27 @@ fn manifest_findings(
     held: &BTreeMap<u32, (Arc<File>, u64)>,
 ) -> Vec<Finding> {
     let has_rows = held.values().any(|(_, bytes)| *bytes >= WITH_ROW_BYTES_MIN);
-    let present = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
-    let is_refused = found.manifest.is_none() && check_older(&RealDisk, names.directory, &present).is_err();
+    let files = held.iter().map(|(number, (_, bytes))| (*number, *bytes)).collect();
+    let present = Present { files, ..Present::default() };
+    let is_older = || unlike_older(&RealDisk, names.directory, &present).is_ok_and(|why| why.is_none());
+    let is_refused = found.manifest.is_none() && !is_older();
     let finding = |name: &str, why: &str| {
         let finding = Finding::new(FindingKind::ManifestDamaged, names.file(name), why);
         if is_refused { finding.remedy(NO_MANIFEST_REMEDY) } else { finding }
     };
     let mut findings: Vec<Finding> = found.damaged.iter().map(|(name, why)| finding(name, why)).collect();
+    findings.extend(found.irregular.iter().map(|(name, why)| {
+        let finding = finding(name, why).effect("the server refuses to open the directory");
+        if is_refused { finding } else { finding.remedy(IRREGULAR_MANIFEST_REMEDY) }
+    }));
     // A directory of an older version has no manifest. This is not a finding.
-    let is_older = found.manifest.is_none() && found.damaged.is_empty() && !is_refused;
+    let is_older =
+        found.manifest.is_none() && found.damaged.is_empty() && found.irregular.is_empty() && !is_refused;
     if !has_rows || is_older {
         return findings;
     }
     for name in [FILE, BACKUP] {
-        let is_missing = !names.directory.join(name).exists();
+        let is_missing = std::fs::symlink_metadata(names.directory.join(name)).is_err();
         if is_missing && !found.damaged.iter().any(|(damaged, _)| *damaged == name) {
             findings.push(finding(name, "it is missing"));
         }
@@ -286,6 +325,11 @@ fn manifest_findings(
 }
 
 const END_REMEDY: &str = "nothing: the file has no records, and the next start of the server writes it again";
+
+const IRREGULAR_END_REMEDY: &str =
+    "move it away: the file has no records, and the next start of the server writes it again";
+
+const IRREGULAR_MANIFEST_REMEDY: &str = "move it away, then start the server: it writes both copies again";
 
 const NO_MANIFEST_REMEDY: &str = "use tacho repair to keep the records of all segment files that exist, or restore the data \
                                   directory from a backup";

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use tacho_store::Result;
-use tacho_store::check::{Finding, FindingKind, Place};
-use tacho_store::disk::{RealDisk, names_in};
+use tacho_store::check::{Finding, FindingKind, Place, unusable_lock};
+use tacho_store::disk::{RealDisk, irregular_or_link, names_in};
 
 use super::super::end;
 use super::super::format::{file_name, file_number};
@@ -55,6 +55,10 @@ impl Names<'_> {
                 ));
             }
         }
+        let lock = irregular_or_link(&self.directory.join("LOCK"));
+        findings.extend(lock.map(|why| self.lock(why)));
+        let reserve = irregular_or_link(&self.directory.join("RESERVE"));
+        findings.extend(reserve.map(|why| self.needless(&self.file("RESERVE"), why)));
         findings.extend(
             quarantine::list(&RealDisk, self.directory)?.iter().map(|name| self.quarantined(name, manifest)),
         );
@@ -92,6 +96,16 @@ impl Names<'_> {
         }
     }
 
+    fn lock(&self, why: &str) -> Finding {
+        unusable_lock(self.file("LOCK"), why)
+    }
+
+    /// An object that the server does not use, under the name of one of its files.
+    pub fn needless(&self, place: &Place, why: &str) -> Finding {
+        let remedy = "remove it: the server does not use it, and makes the file again if it needs one";
+        Finding::new(FindingKind::UnknownFile, place.clone(), why).remedy(remedy)
+    }
+
     /// A file that is sound in itself, and not a file of this store.
     pub fn foreign(&self, number: u32, why: &str) -> Finding {
         Finding::new(FindingKind::FileForeign, self.of(number), why)
@@ -105,6 +119,7 @@ impl Names<'_> {
             Mismatch::Missing => {
                 Finding::new(FindingKind::FileMissing, self.of(number), "the manifest names this file")
             }
+            Mismatch::Irregular(why) => Finding::new(FindingKind::FileUnreadable, self.of(number), why),
             Mismatch::Short(bytes, of) => {
                 let why = format!("it has {bytes} of the {of} bytes in the manifest");
                 Finding::new(FindingKind::FileShort, self.of(number), why)

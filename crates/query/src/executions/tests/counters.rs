@@ -163,13 +163,15 @@ fn increase_over_midnight_is_the_number_of_calls() {
 
 #[test]
 fn counters_from_summaries_equal_those_from_the_calls() {
-    // Few calls have a summary with long slots; many calls in few minutes have short slots.
+    // Few calls have a summary with long slots; two or more calls per minute have short slots.
     let early: Vec<Segment> = (0..50).map(|n| call(n * 7 * MINUTE, 5)).collect();
     let late: Vec<Segment> = (0..500).map(|n| call(1_000 * MINUTE + n * 1_000_000_000, 5)).collect();
     let blocks = [block(&early), block(&late)];
+    let slot_s = |calls: &[Segment]| CallSummary::of(&block(calls).block).unwrap().slot_s;
+    let per_minute = |calls: i64| (0..50 * calls).map(|n| call(n * MINUTE / calls, 5)).collect::<Vec<_>>();
     assert_eq!(
-        [&early, &late].map(|calls| CallSummary::of(&block(calls).block).unwrap().slot_s),
-        [3_600, 60]
+        [early.clone(), per_minute(1), per_minute(2), late.clone()].map(|c| slot_s(&c)),
+        [900, 300, 60, 60]
     );
     for (first, last, summed) in [(900, 1_100, 2), (100, 1_100, 1), (1_003, 1_004, 1), (1, 100, 0)] {
         let range = TimeRange::new(first * MINUTE, last * MINUTE);

@@ -4,10 +4,10 @@
 //! them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock};
+use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock, SummarizedChunk};
 use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
 use tacho_store::{Damages, Error, ErrorKind, Needed, Read};
@@ -70,12 +70,24 @@ pub async fn blocks(
         Some(known) => Needed::Traces { accepts: &is_wanted, known: Some(known) },
         None => Needed::All,
     };
-    kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), None, &|_, _| true).await
+    kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), Summaries::Unused, &|_, _| true).await
 }
 
 /// Gets the summary of a chunk, or a text about a damaged summary. Returns whether the summary replaces the blocks of the
 /// chunk.
 type Summing<'a> = &'a (dyn Fn(&Labels, Result<&CallSummary, String>) -> bool + Sync);
+
+/// Gets the summary of a chunk, or a text about a damaged summary. Returns the rank of the chunk; `None` if it is not needed.
+type Ranking<'a> = &'a (dyn Fn(&Labels, Result<SummarizedChunk<'_>, String>) -> Option<u64> + Sync);
+
+/// How a pass uses the summaries of chunks.
+#[derive(Clone, Copy)]
+enum Summaries<'a> {
+    Unused,
+    Summed(Summing<'a>),
+    /// The function says whether a chunk with this rank and this number of segments is still needed.
+    Ranked(Ranking<'a>, &'a (dyn Fn(u64, usize) -> bool + Sync)),
+}
 
 #[derive(Default)]
 pub struct DamagedSummaries {
@@ -112,18 +124,29 @@ impl Notes {
 }
 
 /// Reads the selected blocks and returns those that `keep` accepts. A block that `keep` refuses is freed before the next block
-/// of its series is decoded. If `summing` takes the summary of a chunk, the blocks of the chunk are not read.
+/// of its series is decoded. If `summaries` are used, `needed` is ignored: the blocks of some chunks are not read.
 async fn kept(
     store: &View,
     (wanted, needed, range): (Wanted<'_>, Needed<'_>, TimeRange),
     room: &AtomicUsize,
-    summing: Option<Summing<'_>>,
+    summaries: Summaries<'_>,
     keep: &(impl Fn(&Labels, &ExecutionBlock) -> bool + Sync),
 ) -> Result<Read<Vec<SourceBlock>>, Error> {
     let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
         let keep = |block: &ExecutionBlock| keep(&labels, block);
-        let sum = |summary: Result<&CallSummary, String>| summing.is_some_and(|sum| sum(&labels, summary));
-        let needed = if summing.is_some() { Needed::Unsummarized(&sum) } else { needed };
+        let sum = |summary: Result<&CallSummary, String>| match summaries {
+            Summaries::Summed(sum) => sum(&labels, summary),
+            Summaries::Unused | Summaries::Ranked(..) => false,
+        };
+        let rank = |chunk: Result<SummarizedChunk<'_>, String>| match summaries {
+            Summaries::Ranked(rank, _) => rank(&labels, chunk),
+            Summaries::Unused | Summaries::Summed(_) => Some(u64::MAX),
+        };
+        let needed = match summaries {
+            Summaries::Unused => needed,
+            Summaries::Summed(_) => Needed::Unsummarized(&sum),
+            Summaries::Ranked(_, is_needed) => Needed::Ranked { rank: &rank, is_needed },
+        };
         let blocks = store.executions_of(id, range, room, needed, keep).await?;
         Ok::<_, Error>((labels, blocks))
     });
@@ -181,8 +204,68 @@ pub async fn folded<F: Fold + Send>(
     Ok((Read { records: fold.finish(), damages }, notes))
 }
 
-/// Reads all blocks of a scope once and adds them to `fold`. If `fold` takes the summary of a chunk, the blocks of the chunk
-/// are not read. Returns the blocks if `room` is enough for all, and `fold` took no summary.
+/// A pass over several series, which are read concurrently. One task reads them, so no thread waits for the locks.
+struct Passing<'a, F> {
+    fold: Mutex<&'a mut F>,
+    damaged: Mutex<&'a mut DamagedSummaries>,
+    /// The bytes of blocks that may be kept.
+    room: &'a AtomicUsize,
+    /// Whether all blocks were read and kept.
+    all_fit: AtomicBool,
+}
+
+impl<'a, F: Fold + Send> Passing<'a, F> {
+    fn fold(&self) -> MutexGuard<'_, &'a mut F> {
+        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn damage(&self, said: String) {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).add(said);
+    }
+
+    fn fits(&self, fits: bool) -> bool {
+        self.all_fit.fetch_and(fits, Ordering::Relaxed);
+        fits
+    }
+
+    fn keep(&self, labels: &Labels, block: &ExecutionBlock) -> bool {
+        self.fold().add(labels, block);
+        let bytes = block.memory_bytes();
+        let left = |left: usize| left.checked_sub(bytes).filter(|_| self.all_fit.load(Ordering::Relaxed));
+        self.fits(self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok())
+    }
+
+    fn sum(&self, labels: &Labels, summary: Result<&CallSummary, String>) -> bool {
+        match summary {
+            Ok(summary) => !self.fits(!self.fold().add_summary(labels, summary)),
+            Err(said) => {
+                self.damage(said);
+                false
+            }
+        }
+    }
+
+    fn rank(&self, labels: &Labels, chunk: Result<SummarizedChunk<'_>, String>) -> Option<u64> {
+        match chunk {
+            Ok(chunk) => {
+                let rank = self.fold().rank(labels, chunk);
+                self.fits(rank.is_some());
+                rank
+            }
+            Err(said) => {
+                self.damage(said);
+                Some(u64::MAX)
+            }
+        }
+    }
+
+    fn is_needed(&self, rank: u64, segments: usize) -> bool {
+        self.fits(self.fold().needs_rank(rank, segments))
+    }
+}
+
+/// Reads all blocks of a scope once and adds them to `fold`. Blocks of chunks whose summaries are enough for `fold` are not read.
+/// Returns the blocks if `room` is enough for all, and all were read.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -194,43 +277,30 @@ async fn pass(
         Scope::Service => Wanted::Service(service),
         Scope::Traces | Scope::Attribute(_) | Scope::All => Wanted::All,
     };
-    // Several series are read concurrently, but by one task, so no thread waits for this lock.
-    let fold = Mutex::new(fold);
-    let fold = || fold.lock().unwrap_or_else(PoisonError::into_inner);
-    let wants = |trace| fold().wants(trace);
-    let is_value = |value: &AttributeData| fold().wants_value(value);
-    let traces = if scope == Scope::Traces { fold().wanted() } else { None };
-    let value = fold().wanted_value().map(|value| vec![value]);
+    let (traces, value) = (if scope == Scope::Traces { fold.wanted() } else { None }, fold.wanted_value());
+    let (is_summed, is_ranked) = (fold.takes_summaries(), fold.ranks_chunks());
+    let all_fit = AtomicBool::new(true);
+    let passing = Passing { fold: Mutex::new(fold), damaged: Mutex::new(damaged), room, all_fit };
+    let wants = |trace| passing.fold().wants(trace);
+    let is_value = |value: &AttributeData| passing.fold().wants_value(value);
+    let value = value.map(|value| vec![value]);
     let needed = match scope {
         Scope::Traces => Needed::Traces { accepts: &wants, known: traces.as_deref() },
         Scope::Attribute(key) => Needed::Attribute { key, accepts: &is_value, known: value.as_deref() },
         Scope::Service | Scope::All => Needed::All,
     };
-    let all_fit = AtomicBool::new(true);
-    let keep = |labels: &Labels, block: &ExecutionBlock| {
-        fold().add(labels, block);
-        let bytes = block.memory_bytes();
-        let left = |left: usize| left.checked_sub(bytes).filter(|_| all_fit.load(Ordering::Relaxed));
-        let fits = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok();
-        all_fit.fetch_and(fits, Ordering::Relaxed);
-        fits
+    let sum = |labels: &Labels, summary: Result<&CallSummary, String>| passing.sum(labels, summary);
+    let rank = |labels: &Labels, chunk: Result<SummarizedChunk<'_>, String>| passing.rank(labels, chunk);
+    let is_needed = |rank, segments| passing.is_needed(rank, segments);
+    let summaries = match (is_summed, is_ranked) {
+        (true, _) => Summaries::Summed(&sum),
+        (false, true) => Summaries::Ranked(&rank, &is_needed),
+        (false, false) => Summaries::Unused,
     };
-    let damaged = Mutex::new(damaged);
-    let sum = |labels: &Labels, summary: Result<&CallSummary, String>| match summary {
-        Ok(summary) => {
-            let is_taken = fold().add_summary(labels, summary);
-            all_fit.fetch_and(!is_taken, Ordering::Relaxed);
-            is_taken
-        }
-        Err(said) => {
-            damaged.lock().unwrap_or_else(PoisonError::into_inner).add(said);
-            false
-        }
-    };
-    let summing: Option<Summing<'_>> = if fold().takes_summaries() { Some(&sum) } else { None };
+    let keep = |labels: &Labels, block: &ExecutionBlock| passing.keep(labels, block);
     let room = AtomicUsize::new(usize::MAX);
-    let Read { records, damages } = kept(store, (wanted, needed, range), &room, summing, &keep).await?;
-    let records = all_fit.into_inner().then_some(records);
+    let Read { records, damages } = kept(store, (wanted, needed, range), &room, summaries, &keep).await?;
+    let records = passing.all_fit.into_inner().then_some(records);
     Ok(Read { records, damages })
 }
 

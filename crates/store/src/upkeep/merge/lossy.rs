@@ -15,7 +15,8 @@ use super::rows::{Cutting, Made, span_of};
 use crate::group::resent::{Moved, Overhang};
 use crate::keys::CHUNK_WIDE_SPAN_MAX_NS;
 
-/// The chunks of a class. They have about equal numbers of records, near the wanted number.
+/// The chunks of a class. Each has about `cutting.records` times, and fewer if the times are far
+/// apart.
 pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
     let mut rows = Vec::new();
     for cut in cuts(&class.at, cutting.records, &class.times) {

@@ -102,7 +102,7 @@ class RecordsIT {
         String line =
                 "a record of "
                         + type
-                        + " is dropped, later ones are only counted: "
+                        + " is dropped (later faults of this type are not logged): "
                         + thrown.getName()
                         + " while";
         long lines = program.errors().lines().filter(each -> each.contains(line)).count();

@@ -7,8 +7,8 @@ import java.util.Set;
  * Selects the pairs of operation and caller that are counted separately. The number of pairs is
  * bounded, because each pair becomes some twenty series. Past {@link #OWN_MAX} a new pair is
  * counted with the caller {@code (other)}; past {@link #PAIRS_MAX}, if its operation has
- * no pair with that caller, it is counted under one common pair. The sums stay complete. {@link #admit} takes a lock, but runs at most once for each
- * pair and {@link ThreadBuffer}.
+ * no pair with that caller, it is counted under one common pair. The sums stay complete. {@link
+ * #admit} takes a lock, but runs at most once for each pair and {@link ThreadBuffer}.
  */
 final class CallPairs {
     /** Maximum number of pairs, not counting {@link #REST}. */

@@ -122,7 +122,10 @@ public final class HandedCall {
 
     // ---- on any thread ----
 
-    /** The call as a parent of other calls; null until the thread that began the call leaves it. */
+    /**
+     * The parent of calls that this call causes: this call, or its parent if this call is not
+     * recorded. Null until the thread that began the call leaves it, and without a parent.
+     */
     public Context context() {
         return context;
     }

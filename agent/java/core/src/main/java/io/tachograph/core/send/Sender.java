@@ -364,7 +364,7 @@ public final class Sender implements Runnable {
             log.say(
                     "a record of "
                             + type
-                            + " is dropped, later ones are only counted: "
+                            + " is dropped (later faults of this type are not logged): "
                             + thrown
                             + " while reading a value");
         }

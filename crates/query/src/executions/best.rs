@@ -1,0 +1,44 @@
+//! How good is the best call of a chunk, at most? The summary of the chunk has bounds of durations, outcomes and times. A search
+//! reads the chunks with the best bounds first, and does not read chunks whose calls cannot be among the first.
+//!
+//! This file and `search.rs` use each other: a search ranks chunks with the bounds, and the bounds depend on its conditions.
+
+use tacho_chunk::{Cell, Point, SummarizedChunk};
+
+use super::search::Search;
+use super::source::Outcome;
+use super::top::Order;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// A bound of the first part of the keys (`top.rs`) of all ended calls of a chunk that match a search. `None` if no ended call
+/// matches. The chunk may have open calls, which are not in the bound.
+pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
+    let cells: Vec<Option<u64>> =
+        chunk.summary.cells.iter().map(|cell| duration(search, chunk, cell)).collect();
+    let of_point = |point: &Point| {
+        let duration_ns = cells.get(point.cell as usize).copied().flatten()?;
+        let start_ns = |slot: i64| chunk.summary.slot_start_s(slot).saturating_mul(SECOND_NS);
+        let wanted = search.filter.range;
+        let first = start_ns(point.slot).max(chunk.range.start).max(wanted.start);
+        let last = (start_ns(point.slot.saturating_add(1)) - 1).min(chunk.range.end).min(wanted.end);
+        let start = if search.order == Order::Newest { last } else { first };
+        (first <= last).then(|| search.order.rank(start, duration_ns))
+    };
+    chunk.summary.points.iter().filter_map(of_point).max()
+}
+
+/// The best duration of the calls of a cell that may match; `None` if none can match.
+fn duration(search: &Search, chunk: SummarizedChunk<'_>, cell: &Cell) -> Option<u64> {
+    let operation = chunk.summary.operations.get(cell.operation as usize)?;
+    let has_outcome = match search.outcome {
+        None => cell.count > 0,
+        Some(Outcome::Ok) => cell.count > cell.errors,
+        Some(Outcome::Failed) => cell.errors > 0,
+        Some(Outcome::Running) => false,
+    };
+    let shortest = search.duration_ns_min.map_or(cell.min_ns, |min| min.max(cell.min_ns));
+    let longest = search.duration_ns_max.map_or(cell.max_ns, |max| max.min(cell.max_ns));
+    let is_taken = search.filter.takes_operation(&operation.name) && has_outcome && shortest <= longest;
+    is_taken.then_some(if search.order == Order::Slowest { longest } else { shortest })
+}
