@@ -486,5 +486,5 @@ fn snapshots_are_bounded_keep_removed_files_and_are_removed_at_the_next_start() 
     assert_eq!(run(&["check", text(&data)]).0, Some(0));
     let server = Server::start(&data);
     assert!(!data.join("snapshots").exists());
-    assert!(server.log().contains("snapshot of an earlier process removed"));
+    server.wait_for_log("snapshot of an earlier process removed");
 }

@@ -56,7 +56,7 @@ fn an_untrusted_clock_is_reported_and_can_be_confirmed() {
     assert!(ahead() >= 99 * DAY_S, "{}", ahead());
     assert_eq!(doubted(), "tacho_clock_doubted 1");
     assert_eq!(samples(), 1, "a sample was deleted before the clock was confirmed");
-    assert!(server.log().contains("POST /api/v1/admin/clock/confirm"), "{}", server.log());
+    server.wait_for_log("POST /api/v1/admin/clock/confirm");
 
     assert_eq!(server.get(CONFIRM).status, 405);
     assert_eq!(server.post(CONFIRM, &[("Sec-Fetch-Site", "cross-site")], b"").status, 403);

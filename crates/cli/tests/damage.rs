@@ -358,7 +358,7 @@ fn a_growing_segment_that_was_cut_off_is_reported_until_it_is_repaired() {
         let answer = server.get(&format!("/api/v1/query_range?query=m&step=60&{SPAN}")).json();
         let said = warnings(&answer).join("\n");
         assert!(said.contains("may be missing: ") && said.contains(&note), "{start}: {said}");
-        assert!(server.log().contains("the end of a segment is missing"), "{start}: {}", server.log());
+        server.wait_for_log("the end of a segment is missing");
         assert_eq!(server.post("/write", &[], b"m,host=c value=1").status, 204);
         assert!(server.stop().success());
         let (code, findings) = check(&data);

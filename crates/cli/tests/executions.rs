@@ -491,7 +491,7 @@ fn storage_damage_is_in_status_and_metrics() {
     }
     let answer = server.get("/api/v1/query?query=m_v&time=1").json();
     assert_eq!(answer["data"]["result"][0]["value"][1], "1", "{answer}");
-    assert!(server.log().contains("segment is damaged"), "{}", server.log());
+    server.wait_for_log("segment is damaged");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn a_server_does_not_start_with_an_invalid_rule_in_its_file() {
     let (status, log) = Server::try_start(data.path(), &[]).err().expect("the server does not start");
     assert_eq!(status.code(), Some(1));
     let named = format!("cannot use the rules for probes in {}: state \"onn\" is not on", path.display());
-    assert!(log.contains(&named) && log.contains("hint: fix the file"), "{log}");
+    assert!(log.contains(&named) && log.contains("hint: correct the file"), "{log}");
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn an_open_server_states_the_flag_that_permits_it() {
     assert_eq!(status.code(), Some(2), "{log}");
     assert!(log.contains("insecure-listen"), "{log}");
     let server = start(&["--insecure-listen"]).unwrap_or_else(|(_, log)| panic!("{log}"));
-    assert!(server.log().contains(warning), "{}", server.log());
+    server.wait_for_log(warning);
     let ready = server.get("/readyz").text();
     assert!(ready.starts_with("ready\n") && ready.contains(&format!("warning: {warning}")), "{ready}");
     let warnings = server.get("/api/status").json()["access"]["warnings"].to_string();

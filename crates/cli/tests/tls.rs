@@ -384,7 +384,7 @@ fn a_server_with_the_certificate_of_an_authority_warns() {
     fs::set_permissions(&pair.key, Permissions::from_mode(0o600)).unwrap();
     let warning = "tls-cert is the certificate of an authority (CA:TRUE)";
     let server = start(&place.path().join("own"), &pair, &[]);
-    assert!(server.log().contains(warning), "{}", server.log());
+    server.wait_for_log(warning);
     fails(
         &ask(&https(&server), &[("TACHO_TLS_CA", &pair.cert)]),
         &["create a server certificate with CA:FALSE"],

@@ -58,8 +58,8 @@ fn of_missing(missing: &[(String, PathBuf)]) -> String {
         _ => ("parts", "the empty files"),
     };
     format!(
-        "{}. Put the missing files back, or, if this directory is a copy that was made while a server used the original, copy all \
-         of it again while no server runs. To start without the missing {parts}, make {files} {}",
+        "{}. Put the missing files back, or, if this directory is a copy that was made while a server used the original, copy \
+         all of it again while no server runs. To start without the missing {parts}, make {files} {}",
         shortened(missing.iter().map(|(what, _)| what.clone()).collect(), "; "),
         permissions.join(" and ")
     )

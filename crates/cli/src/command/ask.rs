@@ -208,7 +208,8 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Like [`check_data_directory`], but also accepts a directory that has journals and no `chunks/`, or another object of this name.
+/// Like [`check_data_directory`], but also accepts a directory that has journals and no `chunks/`, or another object of this
+/// name.
 pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
     let is_journal = |entry: io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))

@@ -107,6 +107,11 @@ impl Server {
         self.log.lock().unwrap().clone()
     }
 
+    /// Waits for a line of the log with `text`. A thread collects the log, so a line may arrive later than an answer.
+    pub fn wait_for_log(&self, text: &str) {
+        wait_for(text, || self.log().contains(text).then_some(()));
+    }
+
     /// Sends SIGKILL, so that the server cannot write anything more.
     pub fn kill(mut self) {
         self.child.kill().expect("child can be killed");

@@ -161,8 +161,8 @@ impl Survey {
         Ok(lost)
     }
 
-    /// Adds files that are not part of this store to the refusal. If an operator has permitted that parts are missing, a file that
-    /// is not the one in the manifest is quarantined instead.
+    /// Adds files that are not part of this store to the refusal. If an operator has permitted that parts are missing, a file
+    /// that is not the one in the manifest is quarantined instead.
     fn refuse_foreign(&mut self, directory: &Path, foreign: &BTreeMap<u32, u128>) {
         let mut wrong: Vec<String> = foreign
             .iter()
@@ -179,8 +179,8 @@ impl Survey {
         }
         let message = format!(
             "segment files are not those of this store: {}. Put the right files back under these names (a file that has the name \
-             of another one: rename it). If a file is lost, move the wrong one out of this directory, and make an empty file {} to \
-             start without the lost one",
+             of another one: rename it). If a file is lost, move the wrong one out of this directory, and make an empty file {} \
+             to start without the lost one",
             shortened(wrong, ", "),
             directory.join(LOST).display()
         );

@@ -1,7 +1,8 @@
 //! A directory that is locked and read, and not changed yet. The caller may still refuse it.
 //!
-//! A start of the server reads the rows first and compares them with the journals. All reasons to refuse the directory are in one
-//! message. If there is none, the start calls [`Surveyed::open`], which cuts off torn ends, removes files and writes the manifest.
+//! A start of the server reads the rows first and compares them with the journals. All reasons to refuse the directory are in
+//! one message. If there is none, the start calls [`Surveyed::open`], which cuts off torn ends, removes files and writes the
+//! manifest.
 
 use std::path::Path;
 use std::sync::Arc;

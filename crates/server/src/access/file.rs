@@ -168,8 +168,8 @@ fn write(data: &Path, content: &Content) -> io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Options that neither follow symbolic links nor wait for the reader of a FIFO. Otherwise the owner of the data directory could make a link to any file, which a
-/// command of root would then open.
+/// Options that neither follow symbolic links nor wait for the reader of a FIFO. Otherwise the owner of the data directory could
+/// make a link to any file, which a command of root would then open.
 fn own_file() -> OpenOptions {
     let mut options = private_file();
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
@@ -346,7 +346,8 @@ mod tests {
         let fifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
         let link = |path: &Path| std::os::unix::fs::symlink("nowhere", path).unwrap();
         let folder = |path: &Path| std::fs::create_dir(path).unwrap();
-        let cases: [(&dyn Fn(&Path), &str); 3] = [
+        type Replace<'a> = &'a dyn Fn(&Path);
+        let cases: [(Replace<'_>, &str); 3] = [
             (&fifo, "it is not a regular file"),
             (&folder, "it is not a regular file"),
             (&link, "it is a symbolic link"),
