@@ -333,7 +333,9 @@ const REFUSED: [Refused; 6] = [
     },
     Refused {
         name: "copy of a journal under another name",
-        damage: |data| drop(std::fs::copy(journal(data), data.join(RENAMED)).unwrap()),
+        damage: |data| {
+            std::fs::copy(journal(data), data.join(RENAMED)).unwrap();
+        },
         message: "is of the same generation: keep the larger one",
         kind: "file-foreign",
         remedy: "journal/00000000000000000002.journal is of the same generation: keep the larger one of the two files under \
