@@ -164,23 +164,36 @@ fn a_damaged_row_that_a_merge_has_replaced_loses_nothing() {
     let place = tempfile::tempdir().unwrap();
     let [data, into] = ["data", "new"].map(|name| place.path().join(name));
     let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
-    for round in 0..2 {
-        let line = |n: i64| format!("m value={} {}\n", n * n % 97, START + (round * 100 + n) * SECOND);
-        let lines: String = (0..100).map(line).collect();
+    let flush = |lines: String| {
         assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
         assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    };
+    let mut state = 1u64;
+    let mut noise = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 11
+    };
+    let merge = |server: &Server| assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+    // The file has so many needed bytes that the server does not replace it after the last merge.
+    flush((0..8_000).map(|n| format!("noise value={} {}\n", noise(), START + n * SECOND)).collect());
+    merge(&server);
+    for round in 0..2 {
+        let line = |n: i64| format!("m value={} {}\n", n * n % 97, START + (round * 100 + n) * SECOND);
+        flush((0..100).map(line).collect());
     }
     server.kill();
     let before = keys_of_chunks(&data);
     let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
-    assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+    merge(&server);
     server.kill();
     let after = keys_of_chunks(&data);
     let replaced: Vec<&Vec<u8>> = before.difference(&after).collect();
     assert!(!replaced.is_empty(), "{before:?}");
     let all = records(&data);
-    assert_eq!(all.len(), 200);
-    let segment = data.join(SEGMENT);
+    assert_eq!(all.len(), 8_200);
+    let segment = files(&data).into_iter().rfind(|path| is_segment(path)).unwrap();
     let whole = std::fs::read(&segment).unwrap();
     for key in replaced {
         let mut bytes = whole.clone();
