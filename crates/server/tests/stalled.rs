@@ -62,6 +62,8 @@ fn clients_that_do_not_read_keep_little_memory_and_block_no_others() {
     let settings = Settings {
         requests_max: Some(REQUESTS_MAX),
         answer_bytes_max: Some(ANSWER_BYTES_MAX),
+        // A client that does not read is cut off after this time. On a slow machine the answers take longer than the default.
+        request_seconds_max: Some(600),
         ..Settings::default()
     };
     let server = Inside::start_with(Arc::new(MemoryDriver::new()), Options::default(), settings);
