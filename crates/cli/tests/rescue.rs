@@ -98,6 +98,96 @@ fn a_journal_of_another_store_is_read_only_if_the_user_names_it() {
     assert_eq!(records(&data), own);
 }
 
+/// Renames a journal to the name of the first generation, which was flushed. Returns the old name and the new one.
+fn rename_to_first(data: &Path) -> [PathBuf; 2] {
+    let journal = only(data, "journal");
+    let first = journal.with_file_name("00000000000000000001.journal");
+    assert_ne!(journal, first);
+    std::fs::rename(data.join(&journal), data.join(&first)).unwrap();
+    [journal, first]
+}
+
+#[test]
+fn a_journal_under_the_name_of_a_flushed_generation_is_saved_by_each_remedy() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, into, accepted] = ["data", "new", "accepted"].map(|name| place.path().join(name));
+    let all = store(&data, 10, 2);
+    let [journal, first] = rename_to_first(&data);
+    let message = refused(&data);
+    assert!(message.contains(&format!("rename it to {}", data.join(&journal).display())), "{message}");
+    let (code, findings, _) = check(&data, &[]);
+    let finding = foreign(&findings, &first);
+    assert_eq!(code, 1, "{findings:?}");
+    assert_eq!(finding["effect"], "its records are not read; the server does not start");
+    let remedy = format!(
+        "rename it to {}; tacho repair leaves it out unless --accept names it",
+        journal.to_str().unwrap()
+    );
+    assert_eq!(finding["remedy"], remedy);
+
+    let (code, losses, _) = repair(&data, &into);
+    foreign(&losses, &first);
+    assert_eq!((code, records(&into).len()), (1, all.len() - 1), "{losses:?}");
+    let arguments = ["repair", data.to_str().unwrap(), "--into", accepted.to_str().unwrap()];
+    let (code, stdout, stderr) = run(&[&arguments[..], &["--accept", first.to_str().unwrap()]].concat());
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert_eq!(records(&accepted), all);
+    std::fs::rename(data.join(&first), data.join(&journal)).unwrap();
+    assert_eq!(serve(&data).stop().code(), Some(0));
+    assert_eq!(records(&data), all);
+}
+
+#[test]
+fn a_journal_under_another_name_is_kept_by_a_start_that_is_permitted() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    store(&data, 10, 2);
+    let [journal, first] = rename_to_first(&data);
+    let whole = std::fs::read(data.join(&first)).unwrap();
+    let permit = |journal: &Path| std::fs::write(data.join(journal).with_extension("lost"), "").unwrap();
+    permit(&journal);
+    assert!(refused(&data).contains("rename it to "));
+    permit(&first);
+    let (_, findings, _) = check(&data, &[]);
+    let effect = "its records are not read; the next start of the server moves it to journal/quarantine/";
+    assert_eq!(foreign(&findings, &first)["effect"], effect);
+    assert_eq!(serve(&data).stop().code(), Some(0));
+    assert!(!data.join(&first).exists());
+    let kept = data.join("journal/quarantine").join(journal.file_name().unwrap());
+    assert_eq!(std::fs::read(kept).unwrap(), whole);
+    let (_, findings, _) = check(&data, &[]);
+    assert!(findings.iter().any(|finding| finding["kind"] == "quarantined"), "{findings:?}");
+}
+
+#[test]
+fn a_copy_of_a_journal_under_another_name_is_not_read_besides_it() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, into] = ["data", "new"].map(|name| place.path().join(name));
+    let all = store(&data, 10, 2);
+    let journal = only(&data, "journal");
+    let first = journal.with_file_name("00000000000000000001.journal");
+    std::fs::copy(data.join(&journal), data.join(&first)).unwrap();
+    let (_, findings, _) = check(&data, &[]);
+    let effect = foreign(&findings, &first)["effect"].as_str().unwrap();
+    assert!(effect.ends_with("the server does not start"), "{effect}");
+    assert!(refused(&data).contains("is of the same generation: keep the larger one"));
+    assert!(data.join(&first).exists());
+    let saved = || {
+        let (_, losses, summary) = repair(&data, &into);
+        foreign(&losses, &first);
+        summary["saved"]["records"]["samples"].as_u64().unwrap()
+    };
+    assert_eq!(saved(), all.len() as u64);
+    // Without the flushed records, no journal counts as flushed.
+    let chunks = place.path().join("chunks");
+    std::fs::rename(data.join("chunks"), &chunks).unwrap();
+    assert_eq!(saved(), 1);
+    std::fs::rename(&chunks, data.join("chunks")).unwrap();
+    std::fs::remove_file(data.join(&first)).unwrap();
+    assert_eq!(serve(&data).stop().code(), Some(0));
+    assert_eq!(records(&data), all);
+}
+
 /// The other segment is shorter or longer than the missing one.
 #[test]
 fn a_segment_of_another_store_is_not_taken_for_a_missing_one() {

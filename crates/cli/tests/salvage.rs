@@ -145,6 +145,76 @@ fn lost_labels_of_a_group_are_restored_from_a_journal() {
     assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
 }
 
+/// Keys of the rows of `Table::Chunks`.
+fn keys_of_chunks(data: &Path) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
+    in_runtime(async {
+        let driver = unlocked(|| async { Embedded::open_read_only(&data.join("chunks")).await }).await;
+        let mut each = |partition: &[u8], clustering: &[u8]| {
+            found.insert([partition, clustering].concat());
+        };
+        driver.keys(Table::Chunks, &mut each).await.unwrap();
+    });
+    found
+}
+
+/// The segment file grows, so it has no index that would confirm the keys of damaged rows.
+#[test]
+fn a_damaged_row_that_a_merge_has_replaced_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, into] = ["data", "new"].map(|name| place.path().join(name));
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    let flush = |lines: String| {
+        assert_eq!(server.post("/write", &[], lines.as_bytes()).status, 204);
+        assert_eq!(server.post("/api/flush", &[], b"").status, 204);
+    };
+    let mut state = 1u64;
+    let mut noise = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 11
+    };
+    let merge = |server: &Server| assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200);
+    // The file has so many needed bytes that the server does not replace it after the last merge.
+    flush((0..8_000).map(|n| format!("noise value={} {}\n", noise(), START + n * SECOND)).collect());
+    merge(&server);
+    for round in 0..2 {
+        let line = |n: i64| format!("m value={} {}\n", n * n % 97, START + (round * 100 + n) * SECOND);
+        flush((0..100).map(line).collect());
+    }
+    server.kill();
+    let before = keys_of_chunks(&data);
+    let server = Server::start_with(&data, &["--selfwatch-seconds", "0"]);
+    merge(&server);
+    server.kill();
+    let after = keys_of_chunks(&data);
+    let replaced: Vec<&Vec<u8>> = before.difference(&after).collect();
+    assert!(!replaced.is_empty(), "{before:?}");
+    let all = records(&data);
+    assert_eq!(all.len(), 8_200);
+    let segment = files(&data).into_iter().rfind(|path| is_segment(path)).unwrap();
+    let whole = std::fs::read(&segment).unwrap();
+    for key in replaced {
+        let mut bytes = whole.clone();
+        let at = bytes.windows(key.len()).position(|window| window == key.as_slice()).unwrap();
+        // The length of the value is before the key.
+        let value_bytes = u32::from_le_bytes(bytes[at - 4..at].try_into().unwrap()) as usize;
+        bytes[at + key.len() + value_bytes - 1] ^= 1;
+        std::fs::write(&segment, &bytes).unwrap();
+        let (code, findings, summary) = check(&data, &[]);
+        let damage = of(&findings, "damage");
+        assert_eq!((code, damage.len()), (1, 1), "{findings:?}");
+        assert!(damage[0].starts_with("\"row-damaged\" "), "{damage:?}");
+        assert!(damage[0].contains("the row was replaced or deleted, nothing is lost"), "{damage:?}");
+        let lost = &summary["findings"]["lost"];
+        assert_eq!((&lost["samples"], &lost["unknown"]), (&Value::from(0), &Value::from(0)), "{summary}");
+        let (code, losses, _) = repair(&data, &into);
+        assert_eq!((code, losses), (0, vec![]));
+        assert_eq!(records(&into), all);
+    }
+}
+
 /// The journal in the directory is not of the first generation. This shows that earlier generations were flushed to `chunks/`.
 #[test]
 fn a_directory_without_its_flushed_records_is_not_clean() {
@@ -256,7 +326,9 @@ struct Refused {
     remedy: &'static str,
 }
 
-const REFUSED: [Refused; 5] = [
+const RENAMED: &str = "journal/00000000000000000099.journal";
+
+const REFUSED: [Refused; 6] = [
     Refused {
         name: "journal missing",
         damage: |data| std::fs::remove_file(journal(data)).unwrap(),
@@ -267,12 +339,20 @@ const REFUSED: [Refused; 5] = [
     },
     Refused {
         name: "journal under another name",
-        damage: |data| {
-            std::fs::copy(journal(data), data.join("journal/00000000000000000099.journal")).unwrap();
-        },
+        damage: |data| std::fs::rename(journal(data), data.join(RENAMED)).unwrap(),
         message: "has the name of another generation: rename it",
         kind: "file-foreign",
-        remedy: "put the right file back under its name, or use tacho repair",
+        remedy: "rename it to journal/00000000000000000002.journal; tacho repair leaves it out unless --accept names it",
+    },
+    Refused {
+        name: "copy of a journal under another name",
+        damage: |data| {
+            std::fs::copy(journal(data), data.join(RENAMED)).unwrap();
+        },
+        message: "is of the same generation: keep the larger one",
+        kind: "file-foreign",
+        remedy: "journal/00000000000000000002.journal is of the same generation: keep the larger one of the two files under \
+                 that name, and move the other one out of the directory",
     },
     Refused {
         name: "segment missing",

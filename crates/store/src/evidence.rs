@@ -1,8 +1,8 @@
 //! Finds the highest generation number in all files, and checks that all required files and facts exist.
 //!
 //! A reused number would mask or overwrite existing data. The next number is therefore above every number found in any
-//! row or file. Missing files and facts are reported before anything is changed, all in one message (`refusal.rs`). The message
-//! describes how to open the store without the missing parts.
+//! row or file. Missing files and facts, and journals with wrong names, are reported before anything is changed, all in one
+//! message (`refusal.rs`). The message describes how to open the store without the missing parts.
 //!
 //! Path after a crash: `recover.rs` calls this module first, then reads the journal.
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::disk::{Disk, RealDisk, exists};
 use crate::driver::{Driver, Table};
 use crate::journal::format::{Header, Older, file_path, lost_name, named_generation};
-use crate::journal::{self, Found, Front};
+use crate::journal::{self, Found, Front, Lack};
 use crate::keys::{ChunkKey, Journals};
 use crate::refusal::Refusal;
 use crate::upkeep::row_sequence;
@@ -56,9 +56,37 @@ pub struct Files {
     unusable: BTreeMap<u64, String>,
     /// The highest generation number in any file name or header.
     pub highest: u64,
-    /// Bytes of each journal, except those without a complete header, which never had a record.
+    /// Journals whose header names another generation than their file name, by the generation in the file name.
+    pub misnamed: BTreeMap<u64, Misnamed>,
+    /// Bytes of each journal, except those without a complete header, which never had a record, and `misnamed` ones.
     lengths: BTreeMap<u64, u64>,
     headers: Vec<(Found, Header)>,
+}
+
+/// A journal under the name of another generation. It is never read or removed as the journal of that other generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Misnamed {
+    /// The generation in its header.
+    pub generation: u64,
+    bytes: u64,
+    /// Describes all its records as missing.
+    pub lack: Lack,
+}
+
+/// What to do with a journal of this generation that has the name of another generation. `right` is the name that it must have.
+/// `other` is the generation of the file that has this name.
+pub fn rename_remedy(generation: u64, right: &dyn fmt::Display, other: Option<u64>) -> String {
+    match other {
+        None => format!("rename it to {right}"),
+        Some(other) if other != generation => {
+            format!("rename it to {right}, after that file has got the name of its own generation, {other}")
+        }
+        // A journal only grows, so the larger one has all records of both.
+        Some(_) => format!(
+            "{right} is of the same generation: keep the larger one of the two files under that name, and move the other \
+             one out of the directory"
+        ),
+    }
 }
 
 /// A required journal that is missing or incomplete.
@@ -148,6 +176,7 @@ impl Files {
             journals: if is_there { journal::list(&**disk, directory)? } else { Vec::new() },
             unusable: BTreeMap::new(),
             highest: 0,
+            misnamed: BTreeMap::new(),
             lengths: BTreeMap::new(),
             headers: Vec::new(),
         };
@@ -163,11 +192,15 @@ impl Files {
                 continue;
             }
             match journal::read_front(&**disk, &found.path) {
-                Ok((front, length)) => {
-                    if front != Front::Unborn {
-                        files.lengths.insert(found.generation, length);
+                Ok((front, bytes)) => {
+                    let header = front.header();
+                    if let Some(header) = header.filter(|header| header.generation != found.generation) {
+                        let (generation, lack) = (header.generation, Lack::of_whole(header, bytes));
+                        files.misnamed.insert(found.generation, Misnamed { generation, bytes, lack });
+                    } else if front != Front::Unborn {
+                        files.lengths.insert(found.generation, bytes);
                     }
-                    files.headers.extend(front.header().map(|header| (found.clone(), header.clone())));
+                    files.headers.extend(header.map(|header| (found.clone(), header.clone())));
                     files.journals.push(found);
                 }
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
@@ -199,8 +232,8 @@ impl Files {
     }
 
     /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full length. The
-    /// journals must belong to this store, and the name of each file must have the generation of its header. Journals up to
-    /// `flushed` are not needed.
+    /// journals must belong to this store, and the name of each file must have the generation of its header. This also applies to
+    /// journals with the number of a generation up to `flushed`, because a start removes these.
     pub fn check(
         &self,
         flushed: u64,
@@ -215,9 +248,26 @@ impl Files {
                 refusal.missing(why.clone(), self.directory.join(permission));
             }
         }
+        let id = id.or(self.store());
+        let is_own = |header: &Header| id.is_none_or(|id| id == header.store);
         let mut lengths = self.lengths.clone();
-        self.check_headers(flushed, id, &mut lengths, &mut refusal);
-        let named = known.iter().chain(self.headers.iter().flat_map(|(_, header)| &header.older));
+        for (found, _) in self.headers.iter().filter(|(_, header)| !is_own(header)) {
+            lengths.remove(&found.generation);
+            let error = Error::invalid("journal belongs to another store").with("path", found.path.display());
+            let remedy = std::io::Error::other("move it back to the directory of its store");
+            refusal.fault(error.caused_by(remedy));
+        }
+        let own = || self.headers.iter().filter(|(_, header)| is_own(header));
+        for (found, _) in own() {
+            let Some(Misnamed { generation, bytes, .. }) = self.misnamed.get(&found.generation) else {
+                continue;
+            };
+            if !self.is_accepted(&lost_name(found.generation), permitted) {
+                lengths.entry(*generation).or_insert(*bytes);
+                refusal.fault(self.wrong_name(found, *generation, flushed));
+            }
+        }
+        let named = known.iter().chain(own().flat_map(|(_, header)| &header.older));
         for gap in gaps(flushed, named, chunks, &lengths) {
             let (generation, permission) = (gap.generation(), lost_name(gap.generation()));
             if !self.unusable.contains_key(&generation) && !self.is_accepted(&permission, permitted) {
@@ -228,35 +278,27 @@ impl Files {
         refusal
     }
 
-    /// Adds the files of other stores and with wrong names to the refusal. `lengths` then has the files under the right names.
-    fn check_headers(
-        &self,
-        flushed: u64,
-        id: Option<u128>,
-        lengths: &mut BTreeMap<u64, u64>,
-        refusal: &mut Refusal,
-    ) {
-        let id = id.or(self.store());
-        let mut renamed = Vec::new();
-        for (found, header) in self.headers.iter().filter(|(found, _)| found.generation > flushed) {
-            let path = found.path.display();
-            if id.is_some_and(|id| id != header.store) {
-                lengths.remove(&found.generation);
-                let error = Error::invalid("journal belongs to another store").with("path", path);
-                let remedy = std::io::Error::other("move it back to the directory of its store");
-                refusal.fault(error.caused_by(remedy));
-            } else if header.generation != found.generation {
-                renamed.extend(lengths.remove(&found.generation).map(|bytes| (header.generation, bytes)));
-                let message = format!(
-                    "journal of generation {} has the name of another generation: rename it",
-                    header.generation
-                );
-                refusal.fault(Error::invalid(message).with("path", path));
-            }
-        }
-        for (generation, bytes) in renamed {
-            lengths.entry(generation).or_insert(bytes);
-        }
+    /// The generation of the journal with this name.
+    fn generation(&self, found: &Found) -> u64 {
+        self.misnamed.get(&found.generation).map_or(found.generation, |misnamed| misnamed.generation)
+    }
+
+    fn wrong_name(&self, found: &Found, generation: u64, flushed: u64) -> Error {
+        let other = self.journals.iter().find(|other| other.generation == generation);
+        let right = file_path(&self.directory, generation);
+        let remedy = rename_remedy(generation, &right.display(), other.map(|other| self.generation(other)));
+        let mut permissions = vec![found.generation];
+        // Without this file, the generation is missing.
+        permissions.extend((generation > flushed && other.is_none()).then_some(generation));
+        let files = if permissions.len() == 1 { "an empty file" } else { "the empty files" };
+        let path = |generation: &u64| self.directory.join(lost_name(*generation)).display().to_string();
+        let message = format!(
+            "journal of generation {generation} has the name of another generation: {remedy}. To start without its records, and \
+             move it to {}/, make {files} {}",
+            journal::QUARANTINE,
+            permissions.iter().map(path).collect::<Vec<_>>().join(" and ")
+        );
+        Error::invalid(message).with("path", found.path.display())
     }
 
     /// The identity of a store without an identity row; `None` for a new store. `forgets` means that the driver loses all
@@ -270,7 +312,8 @@ impl Files {
         (permitted, refusal): (fn(&Path), &mut Refusal),
     ) -> Option<u128> {
         let id = journals.map(|journals| journals.store).or(self.store());
-        let emptied = is_empty && !forgets && prove_flush(self.journals.iter().map(|found| found.generation));
+        let emptied =
+            is_empty && !forgets && prove_flush(self.journals.iter().map(|found| self.generation(found)));
         if id.is_some() && !emptied {
             if !is_empty {
                 tracing::error!(

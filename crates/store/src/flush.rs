@@ -380,7 +380,7 @@ fn remove_journal(flusher: &Flusher, generation: &Generation) {
     let (disk, directory) = (&*flusher.options.disk, &flusher.directory);
     let result = if let Some(lack) = &generation.journal.damaged {
         flusher.counters.journals_quarantined.add(1);
-        journal::set_aside(disk, directory, path, lack).map(drop)
+        journal::set_aside(disk, directory, (path.as_path(), generation.number), lack).map(drop)
     } else {
         disk.remove(path).and_then(|()| disk.sync_directory(directory))
     };

@@ -2,7 +2,7 @@
 //!
 //! Reads the store's identity, sessions, deletions, series and groups from the driver. Then reads every journal file.
 //! Generations that are not in the driver become sealed generations with the same numbers. Of the other generations, only the
-//! sessions are used. Before the journals are read, `evidence.rs` checks that all required files exist.
+//! sessions are used. Before the journals are read, `evidence.rs` checks that all required files exist and have their own names.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::commit::number_series;
 use crate::damage::Unreadable;
 use crate::disk::{Disk, RealDisk};
 use crate::driver::{Damaged, Driver, Scan, Scanned};
-use crate::evidence::{Files, Keys};
+use crate::evidence::{Files, Keys, Misnamed};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::group::row::{Unfolding, each_member, series_key, series_scan};
 use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{HEADER_BYTES, Older};
-use crate::journal::{self, Contents, Found, Numbered};
+use crate::journal::{self, Contents, Found, Lack, Numbered};
 use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
@@ -148,7 +148,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         // Losses in files that earlier starts quarantined.
         lacks: journal::lost_in(&*options.disk, directory),
     };
-    recovery.all(&files.journals)?;
+    recovery.all(&files)?;
     let id = recovery.id.unwrap_or_else(options.draw_id);
     // An identity row of the current version prevents older programs from opening a store that they cannot read.
     if (facts.id.is_none() || facts.old) && !options.read_only {
@@ -340,14 +340,17 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    fn all(&mut self, journals: &[Found]) -> Result<()> {
+    fn all(&mut self, files: &Files) -> Result<()> {
         if !self.options.read_only {
             // The previous process may have ended before it made the name of a journal durable.
             let synced = self.options.disk.sync_directory(self.directory);
             synced.map_err(|e| Error::io("sync directory", self.directory, e))?;
         }
-        for found in journals {
-            self.file(found)?;
+        for found in &files.journals {
+            match files.misnamed.get(&found.generation) {
+                Some(misnamed) => self.misnamed(found, misnamed)?,
+                None => self.file(found)?,
+            }
         }
         if Mutation::JournalsInWrongOrder.is_on() {
             self.generations.sealed.make_contiguous().reverse();
@@ -389,6 +392,15 @@ impl Recovery<'_> {
         Ok(())
     }
 
+    /// Moves a journal with the name of another generation to the quarantine, under its own name. An operator permitted the start
+    /// without it. Its generation may count as flushed only because of such a permission, so the file is never removed.
+    fn misnamed(&mut self, found: &Found, Misnamed { generation, lack, .. }: &Misnamed) -> Result<()> {
+        let path = found.path.display();
+        tracing::error!(%path, generation, "journal has the name of another generation: its records are not read");
+        self.lacks.extend(lack.reason(*generation));
+        self.set_aside(&found.path, *generation, lack)
+    }
+
     /// Reads the file of a flushed generation. Its records are in the driver, but some of its sessions may not be.
     fn flushed_file(&mut self, found: &Found) -> Result<()> {
         let contents = journal::read(&*self.options.disk, &found.path, |arrival| {
@@ -400,7 +412,7 @@ impl Recovery<'_> {
             return self.remove(found, "journal of a flushed generation removed");
         }
         self.report(found, &contents);
-        self.set_aside(found, &contents)
+        self.set_aside(&found.path, found.generation, &contents.lack())
     }
 
     /// Handles a file without a header. No record was acknowledged before the header was on disk.
@@ -410,7 +422,7 @@ impl Recovery<'_> {
             return self.remove(found, "journal without a header removed");
         }
         tracing::error!(path = %found.path.display(), bytes, "journal quarantined: no readable header or record");
-        self.set_aside(found, contents)
+        self.set_aside(&found.path, found.generation, &contents.lack())
     }
 
     fn replay(&mut self, arrival: Arrival, generation: &mut Generation) {
@@ -461,12 +473,12 @@ impl Recovery<'_> {
         self.lacks.extend(contents.lack().reason(found.generation));
     }
 
-    fn set_aside(&self, found: &Found, contents: &Contents) -> Result<()> {
+    fn set_aside(&self, path: &Path, generation: u64, lack: &Lack) -> Result<()> {
         if self.options.read_only {
             return Ok(());
         }
-        let kept = journal::set_aside(&*self.options.disk, self.directory, &found.path, &contents.lack());
-        let kept = kept.map_err(|e| Error::io("set journal aside", &found.path, e))?;
+        let kept = journal::set_aside(&*self.options.disk, self.directory, (path, generation), lack);
+        let kept = kept.map_err(|e| Error::io("set journal aside", path, e))?;
         tracing::warn!(kept = %kept.display(), "journal set aside");
         Ok(())
     }

@@ -10,7 +10,7 @@ use common::{Bench, batch, entries, executions, id, origin, samples, values};
 use tacho_model::{Batch, Kind, TimeRange};
 use tacho_store::disk::{Disk, FaultyDisk};
 use tacho_store::driver::{Row, Table};
-use tacho_store::{Driver, ErrorKind, MemoryDriver, Options, Store};
+use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 
 const ALL: TimeRange = TimeRange::ALL;
 const BATCHES: i64 = 5;
@@ -409,85 +409,4 @@ async fn data_without_the_facts_about_it_is_not_opened() {
     };
     check(&|_| false, "identity", "identity.lost").await;
     check(&identity, "generation 1", "00000000000000000001.lost").await;
-}
-
-/// Two generations that are only in the journal, because the driver accepted neither.
-async fn two_journals() -> (Bench, Vec<PathBuf>) {
-    use tacho_store::layer::faults::{Faults, Faulty};
-    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
-    let bench = Bench::with(driver.clone(), Options::default());
-    let store = bench.open().await;
-    driver.set_broken(Some(ErrorKind::Unavailable));
-    for at in 1..=2 {
-        store.append(samples("m", &[(at, at as f64)]), None).await.unwrap();
-        store.flush().await.unwrap_err();
-    }
-    drop(store);
-    driver.set_broken(None);
-    let journals = bench.journals();
-    assert_eq!(journals.len(), 2);
-    (bench, journals)
-}
-
-#[tokio::test]
-async fn a_missing_or_truncated_journal_is_detected() {
-    for short in [false, true] {
-        let (bench, journals) = two_journals().await;
-        let path = &journals[0];
-        if short {
-            let whole = std::fs::read(path).unwrap();
-            std::fs::write(path, &whole[..whole.len() - 40]).unwrap();
-        } else {
-            std::fs::remove_file(path).unwrap();
-        }
-        let error = bench.try_open().await.err().unwrap_or_else(|| panic!("opened, short: {short}"));
-        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-        let accept = path.with_extension("lost");
-        for says in [path, &accept] {
-            assert!(error.to_string().contains(&says.display().to_string()), "{error}");
-        }
-        std::fs::write(accept, "").unwrap();
-        let store = bench.open().await;
-        assert_eq!(values(&store, "m", ALL).await, [(2, 2.0)]);
-        store.close().await.unwrap();
-        drop(store);
-        assert_eq!(values(&*bench.open().await, "m", ALL).await, [(2, 2.0)]);
-    }
-}
-
-#[tokio::test]
-async fn a_missing_active_journal_is_detected() {
-    let driver = Arc::new(MemoryDriver::new());
-    let bench = Bench::with(driver.clone(), Options::default());
-    let store = bench.open().await;
-    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
-    // The store puts the list of journals into the driver only after it has answered the first append.
-    let knows = |row: &Row| row.clustering == b"journals" && row.value.len() > 40;
-    for _ in 0..100_000 {
-        if driver.dump().iter().any(knows) {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
-    drop(store);
-    std::fs::remove_file(&bench.journals()[0]).unwrap();
-    let error = bench.try_open().await.err().unwrap();
-    assert!(error.to_string().contains("00000000000000000001.lost"), "{error}");
-}
-
-#[tokio::test]
-async fn journals_of_another_store_are_refused() {
-    let driver = Arc::new(MemoryDriver::new());
-    let bench = Bench::with(driver.clone(), Options::default());
-    let store = bench.open().await;
-    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
-    drop(store);
-    let other = Bench::new();
-    drop(other.open().await);
-    for path in bench.journals() {
-        std::fs::copy(&path, other.directory.path().join(path.file_name().unwrap())).unwrap();
-    }
-    let error = other.try_open().await.err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
-    assert!(Driver::capabilities(&*other.driver).atomic_put);
 }

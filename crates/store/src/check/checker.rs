@@ -93,7 +93,7 @@ impl Checker {
     /// # Errors
     /// `Version` for a row of a newer version.
     pub fn row(&self, placed: PlacedRow) -> Result<Verdict> {
-        if !placed.needed {
+        if !placed.needed && (placed.is_key_certain || self.has_chunk_of_key(&placed.row)) {
             let unneeded = |damaged: Damaged| {
                 let why = format!("{}: the row was replaced or deleted, nothing is lost", damaged.reason);
                 let key = self.key(damaged.table, &damaged.partition, &damaged.clustering);

@@ -8,7 +8,7 @@ use tacho_model::{Kind, SeriesId, TimeRange};
 use super::checker::{Checker, Depth, Nameless, Unrecorded, Verdict, chain};
 use super::finding::{Finding, FindingKind, Lost, Place};
 use crate::damage::time;
-use crate::driver::{Damaged, Row, Scanned};
+use crate::driver::{Damaged, Row, Scanned, Table};
 use crate::group::row::{Split, remains, replacement_bytes, split_value};
 use crate::keys::{ChunkKey, Span, chunk_place};
 use crate::kinds::plural;
@@ -40,6 +40,23 @@ impl Checker {
             Ok(row) => self.sound_chunk(place, named, row),
             Err(damaged) => Ok(self.damaged_chunk(place, named, is_key_certain, damaged)),
         }
+    }
+
+    /// Whether the chunk of a damaged row fits its key. Then the key is probably intact.
+    pub(super) fn has_chunk_of_key(&self, row: &Scanned) -> bool {
+        let Err(damaged) = row else { return true };
+        let named = match named(&damaged.partition, &damaged.clustering) {
+            Ok(named) if damaged.table == Table::Chunks => named,
+            _ => return false,
+        };
+        let rest = remains(&damaged.value);
+        // A merged row without a chunk has no records.
+        if rest.chunk.is_empty() {
+            return rest.merge.is_some_and(|merge| merge > 0);
+        }
+        // A series that was deleted is unknown.
+        let members = self.member_count(named.kind, named.group).unwrap_or(usize::MAX);
+        Chunk::open(&rest.chunk).is_ok_and(|chunk| misplaced(&named, chunk.header(), members).is_none())
     }
 
     /// Checks a row that matches its checksum.
@@ -192,7 +209,7 @@ impl Checker {
         let finding =
             Finding::new(FindingKind::ChunkDamaged, place, why).key(self.named_words(named)).lost(lost);
         let kept = left.map(|left| Row {
-            table: crate::Table::Chunks,
+            table: Table::Chunks,
             partition: Vec::new(),
             clustering: Vec::new(),
             value: left.into(),

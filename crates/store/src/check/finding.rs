@@ -3,6 +3,7 @@
 //! Drivers report damaged bytes in their files. The other files of this folder report rows and journals that contradict the
 //! rest of the store. `docs/guide/operating.md` documents the kinds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -186,7 +187,7 @@ pub struct Finding {
     pub lost: Option<Lost>,
     /// A further consequence; may be empty.
     pub effect: &'static str,
-    pub remedy: &'static str,
+    pub remedy: Cow<'static, str>,
 }
 
 impl Finding {
@@ -200,7 +201,7 @@ impl Finding {
             loss: kind.loss(),
             lost: None,
             effect: "",
-            remedy: kind.remedy(),
+            remedy: kind.remedy().into(),
         }
     }
 
@@ -215,8 +216,8 @@ impl Finding {
     }
 
     #[must_use]
-    pub fn remedy(self, remedy: &'static str) -> Self {
-        Self { remedy, ..self }
+    pub fn remedy(self, remedy: impl Into<Cow<'static, str>>) -> Self {
+        Self { remedy: remedy.into(), ..self }
     }
 
     #[must_use]
@@ -336,7 +337,8 @@ impl Findings {
 #[derive(Clone, Debug)]
 pub struct PlacedRow {
     pub place: Place,
-    /// Whether readers get this row. They do not get a replaced or deleted row.
+    /// Whether readers get this row. They do not get a replaced or deleted row. If the key is not certain, `false` is only true of
+    /// the row that has this key.
     pub needed: bool,
     /// Whether the key matches the checksum of an index or of the row.
     pub is_key_certain: bool,

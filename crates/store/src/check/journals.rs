@@ -14,8 +14,10 @@ use super::known::Known;
 use crate::arrival::Arrival;
 use crate::disk;
 use crate::disk::{RealDisk, irregular, irregular_or_link, open_regular};
-use crate::evidence::{EMPTIED, Gap, gaps, prove_flush};
-use crate::journal::format::{HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, named_generation};
+use crate::evidence::{EMPTIED, Gap, gaps, prove_flush, rename_remedy};
+use crate::journal::format::{
+    HEADER_BYTES, HEADERS_BYTES_MAX, Header, file_name, lost_name, named_generation,
+};
 use crate::journal::{self, Contents, Found, Front, Lack};
 use crate::sectors::{ReadAt, Readable, read_sectors};
 use crate::size::in_memory;
@@ -26,7 +28,9 @@ struct Held {
     file: File,
     length: u64,
     front: Option<Front>,
-    /// The finding about a journal that does not prove that it belongs to this store. Such a journal is not read.
+    /// The generation in the header; in the file name if no header can be read.
+    generation: u64,
+    /// Why the journal is not read; `None` if it is read.
     alien: Option<Alien>,
 }
 
@@ -37,17 +41,32 @@ enum Alien {
     Store(u128),
     /// Both of its headers are damaged, and no other file names it.
     Unknown,
+    /// Its name has another generation than its header.
+    Misnamed,
 }
 
 impl Held {
-    fn is_own(&self) -> bool {
+    fn is_read(&self) -> bool {
         self.alien.is_none()
+    }
+
+    fn is_of_store(&self) -> bool {
+        matches!(self.alien, None | Some(Alien::Misnamed))
+    }
+
+    fn has_begun(&self) -> bool {
+        self.front != Some(Front::Unborn)
+    }
+
+    fn header(&self) -> Option<&Header> {
+        self.front.as_ref()?.header()
     }
 }
 
 pub struct Journals {
     directory: PathBuf,
     prefix: String,
+    /// The journals by the generation in their file name.
     held: BTreeMap<u64, Held>,
     /// Objects other than files with names of journals, and what they are.
     irregular: BTreeMap<u64, &'static str>,
@@ -91,8 +110,8 @@ impl Journals {
                 }
                 match open_regular(&path) {
                     Ok(file) => {
-                        self.held
-                            .insert(generation, Held { path, file, length: 0, front: None, alien: None });
+                        let held = Held { path, file, length: 0, front: None, generation, alien: None };
+                        self.held.insert(generation, held);
                     }
                     // The server has flushed and removed the journal since it was listed.
                     Err(error) if error.kind() == IoErrorKind::NotFound => {}
@@ -100,7 +119,7 @@ impl Journals {
                 }
             }
         }
-        for held in self.held.values_mut() {
+        for (named, held) in &mut self.held {
             held.length = held.file.metadata().map_err(|e| failed(&held.path, e))?.len();
             let mut bytes = vec![0; HEADERS_BYTES_MAX.min(in_memory(held.length))];
             held.front = match held.file.read_exact_at(&mut bytes, 0) {
@@ -112,35 +131,47 @@ impl Journals {
                 },
                 Err(_) => None,
             };
+            held.generation = held.header().map_or(*named, |header| header.generation);
         }
         Ok(())
     }
 
     fn headers(&self) -> impl Iterator<Item = &Header> {
-        self.held.values().filter(|held| held.is_own()).filter_map(|held| held.front.as_ref()?.header())
+        self.held.values().filter(|held| held.is_of_store()).filter_map(Held::header)
     }
 
-    /// Determines which journals belong to the store of `known`. The journals in `accepted` count as its own.
+    /// Determines which journals belong to the store of `known`, and have the name of their generation. The journals in `accepted`
+    /// are read even if they do not.
     pub fn identify(&mut self, known: &Known, accepted: &BTreeSet<String>) {
         self.held.values_mut().for_each(|held| held.alien = None);
         let facts = &known.facts;
         let of_facts = facts.id.or(facts.journals.as_ref().map(|journals| journals.store));
         let own = of_facts.or(self.store());
-        let (prefix, store) = (self.prefix.clone(), |held: &Held| Some(held.front.as_ref()?.header()?.store));
-        for (generation, held) in &mut self.held {
-            let is_accepted = accepted.contains(&format!("{prefix}{}", file_name(*generation)));
-            let other = store(held).filter(|store| own.is_some_and(|own| own != *store));
-            held.alien = other.filter(|_| !is_accepted).map(Alien::Store);
+        let prefix = self.prefix.clone();
+        let is_accepted = |named: u64| accepted.contains(&format!("{prefix}{}", file_name(named)));
+        for (named, held) in &mut self.held {
+            let store = held.header().map(|header| header.store);
+            let other = store.filter(|store| own.is_some_and(|own| own != *store));
+            held.alien = other.filter(|_| !is_accepted(*named)).map(Alien::Store);
         }
         let live = facts.journals.iter().flat_map(|journals| &journals.live);
         let named: BTreeSet<u64> =
             live.chain(self.headers().flat_map(|h| &h.older)).map(|older| older.generation).collect();
         for (generation, held) in &mut self.held {
-            let is_accepted = accepted.contains(&format!("{prefix}{}", file_name(*generation)));
             let is_nameless = matches!(held.front, Some(Front::Damaged { header: None, .. }));
             // Without facts, there are no rows that its records could replace.
-            if is_nameless && of_facts.is_some() && !named.contains(generation) && !is_accepted {
+            if is_nameless && of_facts.is_some() && !named.contains(generation) && !is_accepted(*generation) {
                 held.alien = Some(Alien::Unknown);
+            }
+        }
+        // Of each generation, one file is read, because several files of it have the same records.
+        let of_name = self.held.iter().filter(|(named, held)| **named == held.generation);
+        let mut read: BTreeSet<u64> =
+            of_name.filter(|(_, held)| held.is_read() && held.has_begun()).map(|(named, _)| *named).collect();
+        for (named, held) in self.held.iter_mut().filter(|(named, held)| **named != held.generation) {
+            let is_read = is_accepted(*named) && read.insert(held.generation);
+            if held.is_read() && !is_read {
+                held.alien = Some(Alien::Misnamed);
             }
         }
     }
@@ -166,28 +197,32 @@ impl Journals {
         self.headers().map(|header| header.store).find(|store| counts.get(store) == Some(&most))
     }
 
+    /// The generation in the file name of the journal that is read as this generation.
+    fn name_of(&self, generation: u64) -> Option<u64> {
+        let mut begun = self.held.iter().filter(|(_, held)| held.is_read() && held.has_begun());
+        begun.find(|(_, held)| held.generation == generation).map(|(named, _)| *named)
+    }
+
     /// The time when a generation began; `None` if the generation has no journal with a readable header.
     pub(super) fn created(&self, generation: u64) -> Option<tacho_model::Timestamp> {
-        Some(self.held.get(&generation)?.front.as_ref()?.header()?.created)
+        Some(self.held.get(&self.name_of(generation)?)?.header()?.created)
     }
 
-    /// Generations of journals that may have records. A journal whose creation was interrupted has none.
+    /// Generations of the journals that are read and may have records. A journal whose creation was interrupted has none.
     pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
-        self.held
-            .iter()
-            .filter(|(_, held)| held.front != Some(Front::Unborn) && held.is_own())
-            .map(|(generation, _)| *generation)
+        let begun = self.held.values().filter(|held| held.is_read() && held.has_begun());
+        begun.map(|held| held.generation)
     }
 
+    /// The generations in the names of all journals, and their lengths.
     pub fn files(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.held.iter().map(|(generation, held)| (*generation, held.length))
+        self.held.iter().map(|(named, held)| (*named, held.length))
     }
 
     /// Required journals that are missing, or that have fewer bytes than were acknowledged.
     pub fn gaps(&self, known: &Known) -> Vec<Gap> {
-        let has_begun = |held: &&Held| held.front != Some(Front::Unborn) && held.is_own();
-        let lengths = self.held.iter().filter(|(_, held)| has_begun(held));
-        let lengths = lengths.map(|(generation, held)| (*generation, held.length)).collect();
+        let begun = self.held.values().filter(|held| held.is_read() && held.has_begun());
+        let lengths = begun.map(|held| (held.generation, held.length)).collect();
         let live = known.facts.journals.iter().flat_map(|journals| &journals.live);
         let named = live.chain(self.headers().flat_map(|header| &header.older));
         let mut gaps = gaps(known.flushed(), named, &known.keys.generations, &lengths);
@@ -198,8 +233,8 @@ impl Journals {
 
     /// The finding about an empty driver that has lost its data, according to the journals.
     pub fn emptied(&self, known: &Known) -> Option<Finding> {
-        let own = self.held.iter().filter(|(_, held)| held.is_own());
-        let is_lost = known.is_empty() && prove_flush(own.map(|(generation, _)| *generation));
+        let own = self.held.values().filter(|held| held.is_of_store());
+        let is_lost = known.is_empty() && prove_flush(own.map(|held| held.generation));
         let finding = || {
             Finding::new(FindingKind::FileMissing, Place::file("chunks"), EMPTIED)
                 .effect("an unknown number of flushed records is lost; the server refuses to open the directory")
@@ -272,27 +307,43 @@ impl Journals {
         Ok(findings)
     }
 
-    /// Reads a journal completely, and calls `each` with its batches in order.
+    /// Reads the journal with the name of this generation completely, and calls `each` with its batches in order.
     ///
     /// # Errors
     /// `Version` if a newer version wrote the journal.
-    pub fn check(&self, generation: u64, known: &Known, each: impl FnMut(Arrival)) -> Result<JournalChecked> {
-        let Some(held) = self.held.get(&generation) else { return Ok(JournalChecked::default()) };
-        self.check_from(&|bytes, at| held.file.read_at(bytes, at), (generation, held), known, each)
+    pub fn check(&self, named: u64, known: &Known, each: impl FnMut(Arrival)) -> Result<JournalChecked> {
+        let Some(held) = self.held.get(&named) else { return Ok(JournalChecked::default()) };
+        self.check_from(&|bytes, at| held.file.read_at(bytes, at), (named, held), known, each)
+    }
+
+    /// Calls `each` with the batches of the journal that is read as this generation.
+    ///
+    /// # Errors
+    /// Like [`Self::check`].
+    pub(super) fn read(
+        &self,
+        generation: u64,
+        known: &Known,
+        each: impl FnMut(Arrival),
+    ) -> Result<JournalChecked> {
+        match self.name_of(generation) {
+            Some(named) => self.check(named, known, each),
+            None => Ok(JournalChecked::default()),
+        }
     }
 
     fn check_from(
         &self,
         read: ReadAt<'_>,
-        (generation, held): (u64, &Held),
+        (named, held): (u64, &Held),
         known: &Known,
         mut each: impl FnMut(Arrival),
     ) -> Result<JournalChecked> {
         let mut checked = JournalChecked { bytes: held.length, ..JournalChecked::default() };
-        let name = self.name(generation);
+        let name = self.name(named);
         let whole = Place::range(&name, 0, held.length);
         if let Some(alien) = held.alien {
-            checked.findings.push(alien.finding(whole));
+            checked.findings.push(self.alien(alien, (named, held), whole));
             return Ok(checked);
         }
         let mut bytes = vec![0; in_memory(held.length)];
@@ -314,7 +365,7 @@ impl Journals {
         (checked.batches, checked.records) = (batches, records);
         match read {
             Ok(contents) => {
-                checked.findings = self.contents(generation, known, &contents, &name);
+                checked.findings = self.contents((named, held.generation), known, &contents, &name);
                 checked.findings.extend(unreadable(&readable, &contents, &name));
                 Ok(checked)
             }
@@ -327,7 +378,13 @@ impl Journals {
         }
     }
 
-    fn contents(&self, generation: u64, known: &Known, contents: &Contents, name: &Arc<str>) -> Vec<Finding> {
+    fn contents(
+        &self,
+        (named, generation): (u64, u64),
+        known: &Known,
+        contents: &Contents,
+        name: &Arc<str>,
+    ) -> Vec<Finding> {
         let at = |offset: u64| Place { offset: Some(offset), ..Place::file(name.clone()) };
         let mut findings = Vec::new();
         if contents.never_begun {
@@ -368,11 +425,11 @@ impl Journals {
             });
         }
         if let Some(header) = &contents.header {
-            if header.generation != generation {
+            // An accepted file is read although it has a wrong name or belongs to another store.
+            if header.generation != named {
                 let why = format!("its header says that it is generation {}", header.generation);
-                findings.push(
-                    Finding::new(FindingKind::FileForeign, at(0), why).effect("the server does not start"),
-                );
+                let finding = Finding::new(FindingKind::FileForeign, at(0), why).loss(Loss::Nothing);
+                findings.push(finding.effect("the server does not start"));
             }
             let store = known.facts.id.or(known.facts.journals.as_ref().map(|journals| journals.store));
             if store.is_some_and(|store| store != header.store) {
@@ -383,26 +440,39 @@ impl Journals {
         }
         findings
     }
-}
 
-impl Alien {
-    fn finding(self, place: Place) -> Finding {
-        match self {
-            Self::Store(store) => {
-                let why = format!("it belongs to another store, {store:032x}");
-                Finding::new(FindingKind::FileForeign, place, why)
-                    .effect("its records are not read; the server does not start")
-                    .remedy(ALIEN_REMEDY)
-            }
-            Self::Unknown => {
-                let why = "both of its headers are damaged, and no other file names it: its store is unknown";
-                Finding::new(FindingKind::FileForeign, place, why)
+    fn alien(&self, alien: Alien, (named, held): (u64, &Held), place: Place) -> Finding {
+        let finding = |why: &str| Finding::new(FindingKind::FileForeign, place.clone(), why);
+        match alien {
+            Alien::Store(store) => finding(&format!("it belongs to another store, {store:032x}"))
+                .effect("its records are not read; the server does not start")
+                .remedy(ALIEN_REMEDY),
+            Alien::Unknown => {
+                finding("both of its headers are damaged, and no other file names it: its store is unknown")
                     .effect("a repair does not read its records")
                     .remedy(UNKNOWN_REMEDY)
+            }
+            Alien::Misnamed => {
+                let generation = held.generation;
+                let other = self.held.get(&generation).map(|other| other.generation);
+                let remedy = rename_remedy(generation, &self.name(generation), other);
+                let is_permitted = self.directory.join(lost_name(named)).exists();
+                let finding = finding(&format!("its header says that it is generation {generation}"));
+                let finding = finding.effect(match is_permitted {
+                    true => "its records are not read; the next start of the server moves it to journal/quarantine/",
+                    false => "its records are not read; the server does not start",
+                });
+                // If the right file exists, a repair reads that one.
+                match other {
+                    Some(other) if other == generation => finding.remedy(remedy),
+                    _ => finding.remedy(format!("{remedy}; {OMITTED_BY_REPAIR}")),
+                }
             }
         }
     }
 }
+
+const OMITTED_BY_REPAIR: &str = "tacho repair leaves it out unless --accept names it";
 
 const ALIEN_REMEDY: &str =
     "move it back to the directory of its store; tacho repair leaves it out unless --accept names it";

@@ -61,7 +61,7 @@ impl Salvage {
             let created = source.created(generation).unwrap_or(0);
             let header = Header { generation, store, created, older: salvage.live.clone() };
             let mut copy = Copy::new(Writer::create(disk, directory, &header)?, disk);
-            let checked = source.check(generation, known, |arrival| copy.add(&arrival))?;
+            let checked = source.read(generation, known, |arrival| copy.add(&arrival))?;
             let length = copy.finish()?;
             // Records of flushed generations are in the driver, so they are not counted here. When a store opens, it reads
             // only sessions from the journals of these generations.

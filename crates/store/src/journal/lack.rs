@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tacho_model::Timestamp;
 
-use super::format::file_name;
+use super::format::{Header, file_name};
 use super::reader::{Contents, Lost};
 use crate::disk::Disk;
 
@@ -29,6 +29,11 @@ impl Contents {
 }
 
 impl Lack {
+    /// The lack of a journal of this many bytes of which no record was read.
+    pub const fn of_whole(header: &Header, bytes: u64) -> Self {
+        Self { lost: Lost { places: 1, bytes }, begun: Some(header.created) }
+    }
+
     /// The reason why batches of the generation may be missing; `None` if no batch is missing.
     pub fn reason(&self, generation: u64) -> Option<Arc<str>> {
         let Lost { places, bytes } = self.lost;

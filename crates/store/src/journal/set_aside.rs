@@ -45,11 +45,16 @@ pub fn lost_in(disk: &dyn Disk, directory: &Path) -> Vec<Arc<str>> {
     lost.collect()
 }
 
-/// Moves a file to the quarantine and writes its lack file. Returns the new path of the file.
-pub fn set_aside(disk: &dyn Disk, directory: &Path, path: &Path, lack: &Lack) -> io::Result<PathBuf> {
+/// Moves the journal of a generation to the quarantine, under the name of this generation, and writes its lack file. Returns the
+/// new path of the file.
+pub fn set_aside(
+    disk: &dyn Disk,
+    directory: &Path,
+    (path, generation): (&Path, u64),
+    lack: &Lack,
+) -> io::Result<PathBuf> {
     let quarantine = directory.join(QUARANTINE);
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let kept = free_path(disk, &quarantine, &name)?;
+    let kept = free_path(disk, &quarantine, &file_name(generation))?;
     let written = disk.length(path).and_then(|bytes| lack.write(disk, &kept, bytes));
     if let Err(error) = written {
         tracing::warn!(path = %kept.display(), %error, "cannot write the lack file: each start reads this journal again");

@@ -18,7 +18,7 @@ use tacho_store::{Error, Result, Table};
 
 use super::super::format::{
     Action, BATCH_HEAD_BYTES, Entry, HEADER_BYTES, ROW_HEAD_BYTES, RowRef, TRAILER_BYTES, Taken, Trailer,
-    encode_header, take_head, take_row, take_unproven,
+    encode_header, row_bytes, take_head, take_row, take_unproven,
 };
 use super::super::load::{Expected, Loaded, load_from};
 use super::super::manifest::State;
@@ -32,6 +32,8 @@ pub struct Opened {
     expected: Expected,
     file: Arc<File>,
     extent: Extent,
+    /// The damaged places that the load found.
+    places: Vec<(Offset, Offset)>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +53,7 @@ struct Wrong {
 impl Opened {
     pub fn new(name: Arc<str>, path: PathBuf, expected: Expected, file: Arc<File>) -> Self {
         let extent = Extent { number: expected.number, rows_end: expected.length, end: expected.length };
-        Self { name, path, expected, file, extent }
+        Self { name, path, expected, file, extent, places: Vec::new() }
     }
 
     pub const fn number(&self) -> u32 {
@@ -102,7 +104,8 @@ impl Opened {
                 ];
             }
             Loaded::Sealed(Damage { excess, .. }) => self.extent.end -= excess,
-            Loaded::Scanned(Scanned { length, torn, doubtful, damage, .. }) => {
+            Loaded::Scanned(Scanned { length, torn, doubtful, damage, places, .. }) => {
+                self.places.clone_from(places);
                 self.extent.end = if damage.index { self.extent.end - damage.excess } else { *length };
                 self.extent.rows_end = self.extent.end;
                 if *torn > 0 {
@@ -150,6 +153,32 @@ impl Opened {
             findings.push(Finding::new(FindingKind::FileChanged, place, why));
         }
         findings
+    }
+
+    /// Passes the rows in the damaged places that the load found to `each`, with their offsets. Their keys may be damaged. A second
+    /// call finds none.
+    pub fn each_damaged_row(&mut self, mut each: impl FnMut(Offset, &RowRef<'_>)) {
+        for (from, to) in std::mem::take(&mut self.places) {
+            let mut head = [0; ROW_HEAD_BYTES];
+            let is_read = self.file.read_exact_at(&mut head, from as u64).is_ok();
+            if !is_read || row_bytes(&head) != Some(to - from) {
+                continue;
+            }
+            let mut bytes = vec![0; to - from];
+            if self.file.read_exact_at(&mut bytes, from as u64).is_ok()
+                && let Some(row) = take_unproven(&bytes).filter(|row| row.action == Action::Put)
+            {
+                each(from, &row);
+            }
+        }
+    }
+
+    /// Passes the entries of all intact rows and deletions to `each`.
+    pub fn each_entry(&self, each: impl FnMut(Entry<'_>)) -> Result<()> {
+        let read = |bytes: &mut [u8], at: u64| {
+            read_sectors(&|bytes, at| self.file.read_at(bytes, at), bytes, at).map(drop)
+        };
+        load_from(&self.path, &read, self.expected, each).map(drop)
     }
 
     fn header(&self) -> Finding {
@@ -335,9 +364,9 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // No index confirms the key, so the key may be damaged, too. It is then unknown whether a later row has replaced this
-        // row. Therefore the row counts as needed.
-        Ok(PlacedRow { place, needed: true, is_key_certain: false, row: Err(damaged) })
+        // No index confirms the key, so the key may be damaged, too. The row counts as needed unless a later deletion has its key.
+        let needed = !self.removed.contains(opened.number(), from);
+        Ok(PlacedRow { place, needed, is_key_certain: false, row: Err(damaged) })
     }
 }
 

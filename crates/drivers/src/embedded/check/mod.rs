@@ -11,6 +11,7 @@
 
 mod file;
 mod names;
+mod removed;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ use super::manifest::{BACKUP, FILE, Found, Known, Manifest, State};
 use super::survey::{Mismatch, Present, last_begun, list, mismatches, unlike_older};
 use super::{Directory, Embedded, Inner, quarantine};
 use file::Opened;
+use removed::Removed;
 
 /// Limit on attempts to find the files of one manifest while a server removes files.
 const ATTEMPTS_MAX: usize = 1_000;
@@ -42,6 +44,7 @@ pub struct Image {
     driver: Arc<Embedded>,
     files: Vec<Opened>,
     findings: Vec<Finding>,
+    removed: Removed,
 }
 
 /// The existing files, open, and how they differ from the newest manifest.
@@ -74,17 +77,23 @@ impl Image {
                 .effect("all its records are lost; the server refuses to open the directory");
             let inner = Inner::new(directory, Directory::default(), Health::default(), None);
             let driver = Arc::new(Embedded(Arc::new(inner)));
-            return Ok(Self { driver, files: Vec::new(), findings: vec![finding] });
+            return Ok(Self {
+                driver,
+                files: Vec::new(),
+                findings: vec![finding],
+                removed: Removed::default(),
+            });
         }
         let held = hold(directory)?;
         let is_accepted = |number: u32| accepted.contains(&*names.of(number).file);
         let mut foreign = BTreeMap::new();
         loop {
-            let (image, identities) = Self::load(&names, &held, &foreign, &is_accepted)?;
+            let (mut image, identities) = Self::load(&names, &held, &foreign, &is_accepted)?;
             let found = identities.foreign(stores).into_iter();
             let found: BTreeMap<u32, u128> = found.filter(|(number, _)| !is_accepted(*number)).collect();
             // The rows of a foreign file may have replaced other rows in the index, so all files are loaded again.
             if found.is_empty() || !foreign.is_empty() {
+                image.removed = Removed::find(&mut image.files)?;
                 return Ok(image);
             }
             foreign = found;
@@ -156,7 +165,8 @@ impl Image {
         }
         let inner = Inner::new(names.directory, state, Health::default(), None);
         let inner = Inner { surveyed: manifest.files.clone(), ..inner };
-        Ok((Self { driver: Arc::new(Embedded(Arc::new(inner))), files, findings }, identities))
+        let driver = Arc::new(Embedded(Arc::new(inner)));
+        Ok((Self { driver, files, findings, removed: Removed::default() }, identities))
     }
 
     /// Takes the findings about whole files. A second call returns an empty list.
