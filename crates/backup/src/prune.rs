@@ -56,6 +56,7 @@ pub fn choose(records: &[Record], keep: Keep) -> HashSet<&Id> {
 /// - `Locked` if another process uses the repository.
 /// - `Corrupt` or `Version` if a record is damaged or newer. Then nothing is removed, because the objects of the record are
 ///   unknown.
+/// - `Corrupt` if there are objects, but no record: the records may be lost, and all objects would be removed.
 /// - `Io` or `Unavailable` if the place cannot be read or changed.
 /// - The error of `work.check`.
 ///
@@ -76,6 +77,12 @@ pub fn prune(repository: &Repository, keep: Keep, dry_run: bool, work: &mut Work
         .flat_map(|record| record.files.iter().map(|file| file.sha256))
         .collect();
     let objects = repository.objects()?;
+    if records.is_empty() && !objects.is_empty() {
+        return Err(Error::corrupt(format!(
+            "{} has objects, but no record of a backup: nothing is removed, because the records may be lost",
+            repository.location()
+        )));
+    }
     let unused: Vec<_> = objects.into_iter().filter(|(hash, _)| !needed.contains(hash)).collect();
     if !dry_run {
         // The records are removed first, so that a record never names a removed object.

@@ -229,6 +229,8 @@ fn a_repository_with_objects_but_without_records_is_damaged_and_a_new_one_is_not
         let shown: Value = serde_json::from_str(&shown).unwrap();
         assert_eq!((code, shown["backups"].as_u64()), (Some(1), Some(0)), "{case}");
         assert!(shown["unused"].as_u64() > Some(0), "{case}");
+        let (_, stderr) = failure(&["backup", "prune", text(&at), "--keep-last", "1"]);
+        assert!(stderr.contains("nothing is removed, because the records may be lost"), "{case}: {stderr}");
     };
     fs::remove_file(&record).unwrap();
     is_damaged("all records are removed");

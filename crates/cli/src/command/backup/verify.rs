@@ -60,8 +60,8 @@ impl Verify {
     }
 }
 
-const WITHOUT_RECORDS: &str = "bring back the files of backups/ from a copy of the repository, before `tacho backup prune` \
-     removes the objects; if the first backup was interrupted, make one with `tacho backup create`";
+const WITHOUT_RECORDS: &str = "bring back the files of backups/ from a copy of the repository; if the first backup was \
+     interrupted, make one with `tacho backup create`";
 
 fn hint(faults: &[Fault]) -> &'static str {
     let is_unreadable = |fault: &Fault| fault.reason.kind() == ErrorKind::Io && !fault.is_absent;
