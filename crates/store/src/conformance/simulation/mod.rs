@@ -245,7 +245,7 @@ impl World {
             if attempt > 2_000 {
                 return Err(format!("still refused: {failed}"));
             }
-            self.fix_cause(failed).await?;
+            self.fix_cause(failed, attempt).await?;
         }
         for (model, batch) in self.senders.iter_mut().zip(batches) {
             model.seq += 1;
@@ -255,13 +255,14 @@ impl World {
         Ok(())
     }
 
-    /// Fixes the cause of an error, as an operator would.
-    async fn fix_cause(&self, error: &Error) -> Checked {
+    /// Fixes the cause of an error, as an operator would. Waits for flushes up to 50 ms per attempt, because a sync may take
+    /// seconds on a busy disk.
+    async fn fix_cause(&self, error: &Error, attempt: u64) -> Checked {
         match error.kind() {
             ErrorKind::StorageFull => self.disk.set_space(u64::MAX),
             ErrorKind::Full { .. } => {
                 self.faulty.set_broken(None);
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                tokio::time::sleep(Duration::from_millis(attempt.clamp(1, 50))).await;
             }
             _ => return Err(format!("unexpected: {error}")),
         }
