@@ -125,12 +125,13 @@ export class Agent {
   }
 
   #wake() {
+    // The timer is first: it sends the data even if the program's stack overflows in the other calls.
+    if (!this.isArmed) {
+      this.timer.refresh();
+      this.isArmed = true;
+    }
     this.signals.soon();
     this.threads.news(true);
-    if (!this.isArmed) {
-      this.isArmed = true;
-      this.timer.refresh();
-    }
   }
 
   #tick() {
@@ -142,7 +143,7 @@ export class Agent {
       this.switchboard.tell(performance.now());
       this.link.pump();
     })();
-    if (this.recorder.active.length > 0) {
+    if (this.recorder.active.length > 0 || this.outbox.isOpen) {
       this.#wake();
     }
   }

@@ -64,9 +64,9 @@ export function wrap(recorder, fn, name) {
 function run(recorder, operation, fn, self, args) {
   const before = current();
   const call = recorder.enter(before, operation);
-  become(call);
   let result;
   try {
+    become(call);
     result = Reflect.apply(fn, self, args);
   } catch (error) {
     recorder.fail(call, error);

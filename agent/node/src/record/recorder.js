@@ -3,6 +3,10 @@
 // when a call ends before its callees, when the part is long or a second old, or when all open parts together take too much
 // memory. The next part begins with a list of the open calls.
 //
+// The program's stack may overflow in every function that is called here, also in the first one of a `catch` block. So each
+// change of a strand begins with `isBroken = true` and ends with `isBroken = false`: an interrupted change leaves the strand
+// broken. The state of the recorder itself changes in statements without calls, after all calls that may fail.
+//
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
 import { Buffer } from 'node:buffer';
@@ -79,7 +83,9 @@ export class Recorder {
     try {
       return this.#enter(parent, operation);
     } catch (fault) {
-      return this.#spoil(parent, fault);
+      this.totals.callsDropped++;
+      this.lastFault = fault;
+      return DROPPED;
     }
   }
 
@@ -96,10 +102,7 @@ export class Recorder {
       return this.#beginStrand(null, null, operation, time);
     }
     if (parent.end < 0 && parent.strand.takes(parent)) {
-      const strand = parent.strand;
-      const call = strand.enter(strand.part ?? this.#newPart(strand, time), operation, time);
-      this.#settle(strand);
-      return call;
+      return this.#add(parent.strand, operation, time);
     }
     if (parent === DROPPED) {
       this.totals.callsDropped++;
@@ -121,14 +124,22 @@ export class Recorder {
    * @param {number} operation
    */
   enterFrom(remote, operation) {
-    if (this.signals.isArmed) {
-      this.signals.release();
+    if (remote === null) {
+      return this.enter(undefined, operation);
     }
-    if (this.states[operation] === STATE.AGGREGATE) {
-      return this.tallies.enter(undefined, operation, now());
+    try {
+      if (this.signals.isArmed) {
+        this.signals.release();
+      }
+      if (this.states[operation] === STATE.AGGREGATE) {
+        return this.tallies.enter(undefined, operation, now());
+      }
+      return this.#beginStrand(new Trace(-1, remote.trace), remote.span, operation, now());
+    } catch (fault) {
+      this.totals.callsDropped++;
+      this.lastFault = fault;
+      return DROPPED;
     }
-    const trace = remote === null ? null : new Trace(-1, remote.trace);
-    return this.#beginStrand(trace, remote === null ? null : remote.span, operation, now());
   }
 
   /**
@@ -144,16 +155,21 @@ export class Recorder {
     }
     const number = this.segments++;
     const strand = new Strand(number, trace ?? new Trace(number, null), parent, this.clock.skew);
-    return strand.enter(this.#newPart(strand, time), operation, time);
+    return this.#add(strand, operation, time);
+  }
+
+  /** @param {Strand} strand @param {number} operation @param {number} time */
+  #add(strand, operation, time) {
+    strand.isBroken = true;
+    const call = strand.enter(strand.part ?? this.#newPart(strand, time), operation, time);
+    this.#settle(strand);
+    strand.isBroken = false;
+    return call;
   }
 
   /** @param {Call} call */
   exit(call) {
-    try {
-      this.#end(call, false);
-    } catch (fault) {
-      this.#spoil(call, fault);
-    }
+    this.#end(call, false);
   }
 
   /**
@@ -167,27 +183,15 @@ export class Recorder {
       }
       if (call.end < 0 && error !== undefined && !call.strand.isBroken && this.#isNews(error, call)) {
         this.attribute(call, 'exception', exceptionText(error, this.databaseMessages));
+        if (typeof error === 'object' && error !== null) {
+          this.told.add(error);
+        }
       }
-      this.#end(call, true);
     } catch (fault) {
-      this.#spoil(call, fault);
+      this.totals.attributesDropped++;
+      this.lastFault = fault;
     }
-  }
-
-  /**
-   * Called after an internal error (stack overflow, out of memory). The content of the open part is then undefined, so this part
-   * and the rest of the strand will be dropped.
-   * @param {Call | undefined} call
-   * @param {unknown} fault
-   * @returns {Call} placeholder for the call that was to begin
-   */
-  #spoil(call, fault) {
-    this.totals.callsDropped++;
-    if (call !== undefined && call !== DROPPED) {
-      call.strand.isBroken = true;
-    }
-    this.lastFault = fault;
-    return DROPPED;
+    this.#end(call, true);
   }
 
   /** @param {Call} call @param {boolean} failed */
@@ -195,20 +199,41 @@ export class Recorder {
     if (call.end >= 0) {
       return;
     }
-    const time = now();
+    const { strand } = call;
+    const wasBroken = strand.isBroken;
+    strand.isBroken = true;
+    try {
+      const time = now();
+      if (strand === COUNTED) {
+        this.tallies.exit(call, time, failed);
+      } else if (wasBroken) {
+        this.#drop(call, time);
+      } else {
+        this.#exit(call, time, failed);
+        strand.isBroken = false;
+      }
+    } catch (fault) {
+      this.lastFault = fault;
+      if (call.end < 0) {
+        call.end = Infinity;
+        this.totals.callsDropped++;
+      }
+    }
+  }
+
+  /** Drops a call of a broken strand, and the open part. @param {Call} call @param {number} time */
+  #drop(call, time) {
+    const { strand } = call;
     call.end = time;
+    this.totals.callsDropped++;
+    strand.open.splice(strand.open.indexOf(call) >>> 0, 1);
+    this.#giveUp(strand);
+  }
+
+  /** @param {Call} call @param {number} time @param {boolean} failed */
+  #exit(call, time, failed) {
     const { strand } = call;
     const { open } = strand;
-    if (strand === COUNTED) {
-      this.tallies.exit(call, failed);
-      return;
-    }
-    if (strand.isBroken) {
-      this.totals.callsDropped++;
-      open.splice(open.indexOf(call) >>> 0, 1);
-      this.#giveUp(strand);
-      return;
-    }
     if (open[open.length - 1] !== call) {
       this.#close(strand);
       this.#dropAttributes(strand);
@@ -232,18 +257,25 @@ export class Recorder {
       return;
     }
     const { strand } = call;
-    const part = strand.part ?? this.#newPart(strand, now());
-    if (!part.hasRoomForAttribute()) {
+    strand.isBroken = true;
+    try {
+      const part = strand.part ?? this.#newPart(strand, now());
+      if (part.hasRoomForAttribute()) {
+        const id = this.dictionary.text(key);
+        if (typeof value === 'string') {
+          part.attributeText(call.number, id, value, this.dictionary.value(value));
+        } else {
+          part.attributeInteger(call.number, id, value);
+        }
+        this.#settle(strand);
+      } else {
+        this.totals.attributesDropped++;
+      }
+      strand.isBroken = false;
+    } catch (fault) {
       this.totals.attributesDropped++;
-      return;
+      this.lastFault = fault;
     }
-    const id = this.dictionary.text(key);
-    if (typeof value === 'string') {
-      part.attributeText(call.number, id, value, this.dictionary.value(value));
-    } else {
-      part.attributeInteger(call.number, id, value);
-    }
-    this.#settle(strand);
   }
 
   /**
@@ -258,8 +290,14 @@ export class Recorder {
       this.tallies.rename(call, operation);
       return;
     }
-    call.operation = operation;
-    strand.part?.renameOutermost(operation);
+    strand.isBroken = true;
+    try {
+      strand.part?.renameOutermost(operation);
+      call.operation = operation;
+      strand.isBroken = false;
+    } catch (fault) {
+      this.lastFault = fault;
+    }
   }
 
   /**
@@ -279,7 +317,7 @@ export class Recorder {
   }
 
   /**
-   * Closes parts that have been open for a long time.
+   * Closes parts that have been open for a long time, and drops those of broken strands.
    * @param {boolean} all regardless of their age
    */
   sweep(all) {
@@ -290,25 +328,31 @@ export class Recorder {
     }
     for (let at = this.active.length - 1; at >= 0; at--) {
       const strand = this.active[at];
-      if (all || time - strand.start > AGE_MAX_NS) {
+      if (strand.isBroken) {
+        this.#giveUp(strand);
+      } else if (all || time - strand.start > AGE_MAX_NS) {
+        strand.isBroken = true;
         this.#close(strand);
         this.#dropAttributes(strand);
+        strand.isBroken = false;
       }
     }
   }
 
   /** @param {Strand} strand @param {number} time */
   #newPart(strand, time) {
-    const part = this.spare.pop() ?? new SegmentPart();
-    strand.part = part;
-    strand.start = time;
-    strand.place = this.active.length;
-    this.active.push(strand);
-    part.charged = part.capacity();
-    this.pending += part.charged;
-    if (strand.place === 0) {
+    if (this.active.length === 0) {
       this.wake();
     }
+    const part = this.spare.pop() ?? new SegmentPart();
+    const capacity = part.capacity();
+    const place = this.active.length;
+    this.active.push(strand);
+    strand.place = place;
+    strand.part = part;
+    strand.start = time;
+    part.charged = capacity;
+    this.pending += capacity;
     return part;
   }
 
@@ -338,28 +382,29 @@ export class Recorder {
     if (part === null || part.eventCount === 0) {
       return;
     }
-    if (strand.isBroken) {
-      this.#giveUp(strand);
-      return;
-    }
     const head = strand.head(this.thread);
+    const { exits } = part;
     if (this.outbox.isFull()) {
-      this.totals.callsDropped += part.exits;
+      this.totals.callsDropped += exits;
     } else {
       const start = strand.start + strand.skew;
       const out = this.outbox.begin(start);
       part.write(head, start - this.outbox.base, out);
-      this.totals.callsSent += part.exits;
-      this.outbox.end(TAG.SEGMENT, part.exits, 0, 0);
+      this.outbox.end(TAG.SEGMENT, exits, 0, 0);
+      this.totals.callsSent += exits;
     }
+    part.exits = 0; // They are counted, and must not be counted again if `#release` fails.
     this.#release(strand, part);
+    this.#reuse(part);
   }
 
   /** @param {Strand} strand a broken one */
   #giveUp(strand) {
-    if (strand.part !== null) {
-      this.totals.callsDropped += strand.part.exits;
-      this.#release(strand, strand.part);
+    const { part } = strand;
+    if (part !== null) {
+      this.totals.callsDropped += part.exits;
+      part.exits = 0;
+      this.#release(strand, part);
     }
   }
 
@@ -372,19 +417,24 @@ export class Recorder {
     if (part !== null && part.eventCount === 0) {
       this.totals.attributesDropped += part.attributeCount;
       this.#release(strand, part);
+      this.#reuse(part);
     }
   }
 
   /** @param {Strand} strand @param {SegmentPart} part */
   #release(strand, part) {
+    const last = /** @type {Strand} */ (this.active.pop());
     strand.part = null;
     this.pending -= part.charged;
-    const last = /** @type {Strand} */ (this.active.pop());
     if (last !== strand) {
       this.active[strand.place] = last;
       last.place = strand.place;
     }
-    if (!strand.isBroken && this.spare.length < SPARE_PARTS_MAX && part.capacity() <= SPARE_BYTES_MAX) {
+  }
+
+  /** @param {SegmentPart} part */
+  #reuse(part) {
+    if (this.spare.length < SPARE_PARTS_MAX && part.capacity() <= SPARE_BYTES_MAX) {
       part.clear();
       this.spare.push(part);
     }
@@ -397,14 +447,7 @@ export class Recorder {
    * @param {Call} call
    */
   #isNews(error, call) {
-    if (typeof error !== 'object' || error === null) {
-      return true;
-    }
-    const isOutermost = call.strand.open[0] === call;
-    if (this.told.has(error) && !isOutermost) {
-      return false;
-    }
-    this.told.add(error);
-    return true;
+    const isTold = typeof error === 'object' && error !== null && this.told.has(error);
+    return !isTold || call.strand.open[0] === call;
   }
 }

@@ -79,7 +79,10 @@ export class Strand {
     this.part = null;
     /** Position in the recorder's list of strands with an open part. */
     this.place = -1;
-    /** True after an internal error: the open part and the rest of the strand are dropped. */
+    /**
+     * True while `recorder.js` changes the strand. An internal error (stack overflow, out of memory) interrupts the change, so it
+     * stays true. Then the open part and the rest of the strand are dropped.
+     */
     this.isBroken = false;
   }
 
@@ -145,12 +148,13 @@ export class Strand {
    */
   exit(part, time, failed) {
     const step = this.#step(part, time);
-    this.open.pop();
+    const call = /** @type {Call} */ (this.open.pop());
     if (failed) {
       part.failed(step);
     } else {
       part.exit(step);
     }
+    call.end = time;
   }
 
   isLong() {

@@ -71,7 +71,7 @@ class Tally {
     }
     this.buckets[at]++;
     this.sumNs += ns;
-    this.longestNs = Math.max(this.longestNs, ns);
+    this.longestNs = ns > this.longestNs ? ns : this.longestNs;
     this.failed += failed ? 1 : 0;
   }
 }
@@ -116,11 +116,13 @@ export class Tallies {
    * Counts the call. The tally is looked up only now, because a request gets its final name at its end, and the name that was
    * guessed at its start needs no tally.
    * @param {Call} call a result of `enter`
+   * @param {number} time
    * @param {boolean} failed
    */
-  exit(call, failed) {
-    const { operation, caller, start, end } = /** @type {CountedCall} */ (call);
-    this.#tally(operation, caller).add(Math.max(0, end - start), failed);
+  exit(call, time, failed) {
+    const { operation, caller, start } = /** @type {CountedCall} */ (call);
+    this.#tally(operation, caller).add(Math.max(0, time - start), failed);
+    call.end = time;
     this.hasNews = true;
   }
 

@@ -65,16 +65,19 @@ export class Samples {
 
   /** @param {Labels} labels @param {number} type @param {number | bigint} value */
   #write(labels, type, value) {
-    const id = this.outbox.isFull() ? 0 : this.#series(labels);
-    if (id === 0) {
-      this.totals.samplesDropped++;
-      return;
+    let isSent = false;
+    try {
+      const id = this.outbox.isFull() ? 0 : this.#series(labels);
+      if (id !== 0) {
+        const at = now() + this.clock.skew;
+        const out = this.outbox.begin(at);
+        sampleValue(samplesHead(out, type, id, 1).zigzag(at - this.outbox.base), type, value);
+        this.outbox.end(TAG.SAMPLES, 0, 1, 0);
+        isSent = true;
+      }
+    } finally {
+      this.totals[isSent ? 'samplesSent' : 'samplesDropped']++; // also if the program's stack overflows
     }
-    const at = now() + this.clock.skew;
-    const out = this.outbox.begin(at);
-    sampleValue(samplesHead(out, type, id, 1).zigzag(at - this.outbox.base), type, value);
-    this.totals.samplesSent++;
-    this.outbox.end(TAG.SAMPLES, 0, 1, 0);
   }
 
   /**
@@ -82,15 +85,18 @@ export class Samples {
    * @param {string} text
    */
   entry(labels, text) {
-    const id = this.outbox.isFull() ? 0 : this.#series(labels);
-    if (id === 0) {
-      this.totals.entriesDropped++;
-      return;
+    let isSent = false;
+    try {
+      const id = this.outbox.isFull() ? 0 : this.#series(labels);
+      if (id !== 0) {
+        const at = now() + this.clock.skew;
+        entry(this.outbox.begin(at), id, at - this.outbox.base, String(text), ENTRY_BYTES_MAX);
+        this.outbox.end(TAG.ENTRY, 0, 0, 1);
+        isSent = true;
+      }
+    } finally {
+      this.totals[isSent ? 'entriesSent' : 'entriesDropped']++;
     }
-    const at = now() + this.clock.skew;
-    entry(this.outbox.begin(at), id, at - this.outbox.base, String(text), ENTRY_BYTES_MAX);
-    this.totals.entriesSent++;
-    this.outbox.end(TAG.ENTRY, 0, 0, 1);
   }
 
   /** @param {Labels} labels @returns {number} 0 if the labels are not valid or there are too many series */

@@ -63,14 +63,18 @@ export class Outbox {
    * @returns {Bytes} the buffer for its content; `end` must follow
    */
   begin(at) {
+    const record = this.record.clear();
     if (!this.isOpen) {
-      beginFrame(this.frame).varint(++this.seq).u64(this.clock.epoch(at));
+      this.wake();
+      const seq = this.seq + 1;
+      beginFrame(this.frame).varint(seq).u64(this.clock.epoch(at));
+      // No function is called from here on, so the frame is open only if it is complete.
+      this.seq = seq;
       this.base = at;
       this.isOpen = true;
       this.calls = this.samples = this.entries = 0;
-      this.wake();
     }
-    return this.record.clear();
+    return record;
   }
 
   /**
@@ -92,7 +96,11 @@ export class Outbox {
     this.samples += samples;
     this.entries += entries;
     if (this.frame.size >= FRAME_BYTES) {
-      this.close();
+      try {
+        this.close();
+      } catch {
+        // The record is in the frame. The next record, or the timer of the agent, closes the frame.
+      }
     }
   }
 
@@ -102,8 +110,9 @@ export class Outbox {
       const frame = finishFrame(this.frame, FRAME.DATA).copy();
       const { seq, calls, samples, entries } = this;
       this.frames.push({ seq, frame, dictionarySize: this.dictionary.size(), calls, samples, entries });
+      // No function is called from here on, so each frame is added once.
       this.bytes += frame.length + FRAME_OVERHEAD;
-      this.frame.clear();
+      this.frame.size = 0;
       this.isOpen = false;
     }
   }

@@ -210,7 +210,6 @@ export class Signals {
 
   /** @param {() => void} arm */
   #armAfterCallback(arm) {
-    this.isComing = true;
     // The first tick runs before the callback's promises, the second tick after them; both run before the loop continues.
     process.nextTick(() =>
       queueMicrotask(() =>
@@ -220,6 +219,7 @@ export class Signals {
         }),
       ),
     );
+    this.isComing = true; // not before the tick is certain: the program's stack may overflow
   }
 
   #arm() {

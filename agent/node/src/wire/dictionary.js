@@ -70,6 +70,7 @@ export class Dictionary {
     this.stateOf = () => STATE.ON;
     /** @type {Map<string, number>} */
     this.texts = new Map();
+    this.textCount = 0;
     this.valueCount = 0;
     this.seriesCount = 0;
     this.seen = new Int32Array(SEEN);
@@ -156,8 +157,9 @@ export class Dictionary {
 
   /** @param {string} text */
   #defineText(text) {
-    const id = this.texts.size + 1;
+    const id = this.textCount + 1;
     this.#define(() => defineText(this.definitions, id, text));
+    this.textCount = id;
     this.texts.set(text, id);
     return id;
   }
@@ -181,18 +183,18 @@ export class Dictionary {
    * @param {() => void} write
    */
   #define(write) {
-    const before = this.definitions.size;
+    const { cuts, definitions } = this;
+    const before = definitions.size;
     try {
       write();
+      if (definitions.size - (cuts.at(-1) ?? 0) >= BODY_BYTES) {
+        cuts.push(definitions.size);
+      }
     } catch (fault) {
-      this.definitions.size = before;
+      definitions.size = before;
       throw fault;
     }
-    const { size } = this.definitions;
-    this.stringBytes += size - before;
-    if (size - (this.cuts.at(-1) ?? 0) >= BODY_BYTES) {
-      this.cuts.push(size);
-    }
+    this.stringBytes += definitions.size - before;
   }
 
   /**

@@ -1,5 +1,6 @@
 // Encodes one part of a segment (wire.md, DATA, record 3). The caller adds events in order; `write` appends the bytes to a
-// record. Before: `../record/strand.js`. After: `../send/outbox.js`.
+// record. Something is counted after its bytes are complete, because the program's stack may overflow in each called function.
+// Before: `../record/strand.js`. After: `../send/outbox.js`.
 
 import { Buffer } from 'node:buffer';
 import { Bytes } from './bytes.js';
@@ -72,7 +73,6 @@ export class SegmentPart {
    * @param {number} operation
    */
   enter(dt, operation) {
-    this.eventCount++;
     const bytes = this.events;
     // Nearly all times need at most four bytes. The ids of the dictionary need at most three.
     if (dt < 0x800_0000 && operation < 0x20_0000 && bytes.array.length - bytes.size >= 8) {
@@ -86,6 +86,7 @@ export class SegmentPart {
     } else {
       bytes.varint(odd(dt)).varint(operation);
     }
+    this.eventCount++;
   }
 
   /**
@@ -102,8 +103,6 @@ export class SegmentPart {
 
   /** @param {number} dt */
   exit(dt) {
-    this.eventCount++;
-    this.exits++;
     const bytes = this.events;
     if (dt < 0x800_0000 && bytes.array.length - bytes.size >= 4) {
       const array = bytes.array;
@@ -114,6 +113,8 @@ export class SegmentPart {
     } else {
       bytes.varint(dt * 2);
     }
+    this.eventCount++;
+    this.exits++;
   }
 
   /**
@@ -121,15 +122,14 @@ export class SegmentPart {
    * @param {number} dt
    */
   failed(dt) {
+    this.events.varint(odd(dt)).u8(0);
     this.eventCount++;
     this.exits++;
-    this.events.varint(odd(dt)).u8(0);
   }
 
   /** @param {number} call @param {number} key text id @param {number} form */
   #attribute(call, key, form) {
     this.attributes ??= new Bytes(96);
-    this.attributeCount++;
     return this.attributes.varint(call).varint(key).u8(form);
   }
 
@@ -151,11 +151,13 @@ export class SegmentPart {
     } else {
       this.#attribute(call, key, FORM.STRING).stringCut(value, ATTRIBUTE_BYTES_MAX);
     }
+    this.attributeCount++;
   }
 
   /** @param {number} call @param {number} key text id @param {number | bigint} value */
   attributeInteger(call, key, value) {
     this.#attribute(call, key, FORM.INTEGER).zigzag(value);
+    this.attributeCount++;
   }
 
   /**

@@ -1,5 +1,5 @@
-// A decoder of DICT and DATA frames. It fails for undefined operations, exits without an open call, attributes of missing calls,
-// and parts that contradict earlier parts. Unlike the server, it does not check limits.
+// A decoder of DICT and DATA frames. It fails for undefined operations, ids with two meanings, exits without an open call,
+// attributes of missing calls, and parts that contradict earlier parts. Unlike the server, it does not check limits.
 
 import { FrameReader } from '../../src/wire/frame.js';
 
@@ -78,11 +78,20 @@ export class Decoder {
     while (!fields.isAtEnd) {
       const what = fields.u8();
       const id = fields.varint();
-      if (what === 1) this.texts.set(id, fields.text());
-      if (what === 2) this.operations.set(id, { kind: fields.u8(), name: fields.text() });
+      if (what === 1) this.#define(this.texts, id, fields.text());
+      if (what === 2) this.#define(this.operations, id, { kind: fields.u8(), name: fields.text() });
       if (what === 3)
-        this.series.set(id, Object.fromEntries(Array.from({ length: fields.varint() }, () => [fields.text(), fields.text()])));
+        this.#define(
+          this.series,
+          id,
+          Object.fromEntries(Array.from({ length: fields.varint() }, () => [fields.text(), fields.text()])),
+        );
     }
+  }
+
+  #define(map, id, meaning) {
+    if (map.has(id)) throw new Error(`id ${id} is defined twice: ${JSON.stringify([map.get(id), meaning])}`);
+    map.set(id, meaning);
   }
 
   #data(fields) {
