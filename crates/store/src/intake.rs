@@ -48,8 +48,8 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
-    /// Keeps the known series of a batch, whose samples are grouped, in the index until the ticket is dropped. `None` if it has
-    /// no known series.
+    /// Keeps the known series of a batch in the index until the ticket is dropped. The samples must be grouped. `None` if there
+    /// are no known series.
     ///
     /// # Errors
     /// `Full` when one of them has left the index since the batch was decoded. When the sender repeats the batch, the decoder

@@ -56,7 +56,7 @@ pub fn is_wanted(path: &Path) -> bool {
 /// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
-/// `Invalid` in these cases; `Io` if the link cannot be made for another reason:
+/// `Io` if the link cannot be made for another reason than these; `Invalid` in these cases:
 /// - The file is a symbolic link.
 /// - The file system has no hard links, or `into` is on another file system.
 /// - A permission is missing, or the system forbids hard links to files of other users (`protected_hardlinks`).

@@ -189,7 +189,8 @@ impl Journals {
         all
     }
 
-    /// The identity of the store: the one that most readable headers have, of several the one of the first journal.
+    /// The identity of the store: the one that most readable headers have. If several identities are equally frequent, the one
+    /// that the first of these journals has.
     pub fn store(&self) -> Option<u128> {
         let mut counts: BTreeMap<u128, usize> = BTreeMap::new();
         self.headers().for_each(|header| *counts.entry(header.store).or_default() += 1);
