@@ -84,7 +84,7 @@ pub struct ReadReport {
     pub chunks_decoded: u64,
     pub values_decoded: u64,
     pub bytes_read: u64,
-    /// Bytes of the columns of times of these chunks, and of the columns of values of the requested series.
+    /// Bytes of the columns that chunks have for the answer, decoded or not: the times, and the values of the requested series.
     pub column_bytes: u64,
     /// Upper bound of the difference between a returned time and the recorded time, ns.
     pub time_error_max: u64,

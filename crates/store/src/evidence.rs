@@ -58,7 +58,7 @@ pub struct Files {
     pub highest: u64,
     /// Journals whose header names another generation than their file name, by the generation in the file name.
     pub misnamed: BTreeMap<u64, Misnamed>,
-    /// Bytes of each journal, except those without a complete header, which never had a record, and `misnamed` ones.
+    /// Bytes of each journal, without `misnamed` ones and without those whose creation was interrupted, which never had a record.
     lengths: BTreeMap<u64, u64>,
     headers: Vec<(Found, Header)>,
 }

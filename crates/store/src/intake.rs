@@ -1,6 +1,6 @@
 //! Checks a batch before it goes to the journal: repetition, limits on series and chunks, disk space and memory budget.
 //!
-//! Path of one record. Before: a caller called `Store::append`. After: `commit.rs` writes the batch to the journal.
+//! Path of one record. Before: `store/append.rs` receives the batch. After: `store/submit.rs` passes it to the journal.
 
 use std::sync::Arc;
 

@@ -129,9 +129,9 @@ pub async fn pin(
     Ok(Pinned { driver: of_driver, journal, generation: newest.0, offset: newest.1 })
 }
 
-/// Refuses links without the journal of a generation that is still in memory. A generation that was flushed before the lock may
-/// have left memory since, together with its journal. The driver has its records. Generations that `lengths` lacks are newer
-/// than the state.
+/// Refuses links that lack the journal of a generation that is still in memory. The journal of another generation in `lengths`
+/// may be missing: that generation was flushed before the metadata lock was taken, so the driver has its records. Generations
+/// that `lengths` lacks are newer than the state.
 fn check_complete(
     generations: &Generations,
     journal: &[PinnedFile],

@@ -1,6 +1,6 @@
 //! The public interface of the store: append batches, find series, read records.
 //!
-//! Path of one record: `append.rs` in this folder takes a batch from its caller.
+//! Path of one record: `store/append.rs` takes a batch from its caller.
 
 mod append;
 mod submit;
@@ -262,8 +262,8 @@ impl Store {
         self.read_entries(id, range).await?.whole()
     }
 
-    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a carried call. Single rows
-    /// of a block may be outside of `range`.
+    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a carried call. Some of its
+    /// segments may be outside of `range`.
     ///
     /// # Errors
     /// Like [`Store::executions_within`], and `Corrupt` when some blocks cannot be read.
@@ -370,9 +370,9 @@ impl Store {
     /// deletions, and merges if that has freed enough space.
     ///
     /// # Errors
-    /// `StorageFull` when the disk is full; `Invalid` when the driver cannot put rows atomically; `Full` when too many callers
-    /// wait for the same order; `Closed` when the store is read-only or its task has ended; the error of the driver. Finished
-    /// merges are kept.
+    /// `StorageFull` when the disk is full; `Invalid` when the driver cannot put rows atomically; `Full` when too many other
+    /// callers wait for the result of this function; `Closed` when the store is read-only or its task has ended; the error of the
+    /// driver. Finished merges are kept.
     pub async fn merge_all(&self) -> Result<MergeReport> {
         self.order(Order::MergeAll).await
     }

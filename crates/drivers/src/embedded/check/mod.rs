@@ -220,7 +220,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {
-                // Otherwise a server removed the file.
+                // If no irregular object has the name, a server removed the file.
                 irregular.extend(disk::irregular(&path).map(|why| (number, why)));
             }
             Err(error) => return Err(Error::io("open segment", &path, error)),
