@@ -232,8 +232,8 @@ impl Files {
     }
 
     /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full length. The
-    /// journals must belong to this store, and the name of each file must have the generation of its header. This also applies to
-    /// journals with the number of a generation up to `flushed`, because a start removes these.
+    /// journals must belong to this store, and the name of each file must have the generation of its header. These last two
+    /// conditions also apply to files with the name of a generation up to `flushed`, because a start removes such files.
     pub fn check(
         &self,
         flushed: u64,

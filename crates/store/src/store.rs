@@ -392,8 +392,8 @@ impl Store {
         self.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
-    /// Makes hard links to the files of the driver in the new directory `driver`, and to the journals in `journal`. Both
-    /// together hold all records that were acknowledged before the call. The store still appends to the newest files. Of
+    /// Makes hard links: to the files of the driver, in the new directory `driver`; to the journals, in the directory `journal`.
+    /// Both together hold all records that were acknowledged before the call. The store still appends to the newest files. Of
     /// each linked file, only the bytes up to its length in the result are valid.
     ///
     /// # Errors
@@ -467,7 +467,7 @@ impl Store {
         &self.changes
     }
 
-    /// For each rule of retention: records of its series before this time are masked now.
+    /// For each rule of retention, the time before which the records of its series are masked now.
     pub fn expired_before(&self) -> Vec<i64> {
         self.reader.masks.expired_before()
     }
