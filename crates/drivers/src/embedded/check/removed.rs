@@ -94,8 +94,8 @@ mod tests {
 
     const VALUE: &[u8] = b"a value of some length";
 
-    /// Writes a segment with these puts and deletions, damages the value of the first put, and returns for each damaged row whether
-    /// it is needed.
+    /// Writes a segment with these puts and deletions, damages the value of the first put, and returns for each damaged row
+    /// whether it is needed.
     fn needed(actions: &[(&str, Action)]) -> Vec<bool> {
         let mut bytes = [encode_header(1), mark()].concat();
         for (clustering, action) in actions {
