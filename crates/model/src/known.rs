@@ -100,8 +100,8 @@ pub struct KnownSeries {
 
 /// Finds series by their spelling while one body is decoded.
 ///
-/// Other threads add spellings at the same time. A spelling that is added after a lookup of this finder has failed is not found.
-/// So the samples of a series that come with its number were sent before those that come with its labels.
+/// Other threads add spellings at the same time. After a failed lookup, a finder finds no spelling that was added since. So if
+/// some samples of a series get its number and others get its labels, those with the number are earlier in the body.
 pub trait FindSeries {
     fn keys(&self) -> &SpellingKeys;
 
@@ -212,7 +212,7 @@ impl KnownSamples {
         &self.samples
     }
 
-    /// Removes the other samples, and series that have none left.
+    /// Removes the samples that `keep` refuses, and the series that have none left.
     pub fn retain(&mut self, keep: impl Fn(&Sample) -> bool) {
         let Self { runs, samples, labels_bytes } = self;
         let (mut begin, mut kept) = (0, 0);

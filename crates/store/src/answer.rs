@@ -84,7 +84,7 @@ pub struct ReadReport {
     pub chunks_decoded: u64,
     pub values_decoded: u64,
     pub bytes_read: u64,
-    /// Bytes of the columns of times of these chunks, and of the columns of values of the requested series.
+    /// Bytes of the columns that chunks have for the answer, decoded or not: the times, and the values of the requested series.
     pub column_bytes: u64,
     /// Upper bound of the difference between a returned time and the recorded time, ns.
     pub time_error_max: u64,
@@ -101,8 +101,8 @@ pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggrega
 }
 
 impl ReadReport {
-    /// The report without the parts that depend on other series of the groups. Other series lengthen the headers of chunks,
-    /// and some chunks have only other series.
+    /// The report without the parts that depend on series of the groups that were not requested. Such series lengthen the headers
+    /// of chunks, and some chunks have only such series.
     #[must_use]
     pub const fn of_requested_series(self) -> Self {
         let chunks_seen = self.chunks_summarised + self.chunks_decoded;

@@ -1,7 +1,7 @@
 //! Checks a batch: limits on records and on new series. Also estimates its memory.
 //!
-//! Path of one record. Before: `store.rs` receives the [`Batch`]. Here: the task of the caller checks the batch. After:
-//! `commit.rs` writes it to the journal and adds it to the memtable.
+//! Path of one record. Before: `store/append.rs` receives the [`Batch`]. Here: the task of the caller checks the batch, for
+//! `intake.rs` and `store/submit.rs`. After: `commit.rs` writes it to the journal and adds it to the memtable.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
@@ -48,7 +48,7 @@ impl Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Appended {
     Stored,
-    /// All records were stored except those of these series.
+    /// A limit refused some records of these series. All other records were stored.
     Partly(Refused),
     /// A batch of this origin was stored before. Nothing was added.
     Repeated,

@@ -308,7 +308,7 @@ pub trait Driver: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Makes hard links to all files of the back end in the new directory `into`, as they are at one moment between two
+    /// Makes hard links in the new directory `into` to all files of the back end, as these are at one moment between two
     /// writes. A back end without files of its own has nothing to link.
     async fn pin(&self, _into: &Path) -> Result<Vec<PinnedFile>> {
         Ok(Vec::new())

@@ -58,7 +58,7 @@ pub struct Files {
     pub highest: u64,
     /// Journals whose header names another generation than their file name, by the generation in the file name.
     pub misnamed: BTreeMap<u64, Misnamed>,
-    /// Bytes of each journal, except those without a complete header, which never had a record, and `misnamed` ones.
+    /// Bytes of each journal, without `misnamed` ones and without those whose creation was interrupted, which never had a record.
     lengths: BTreeMap<u64, u64>,
     headers: Vec<(Found, Header)>,
 }
@@ -232,8 +232,8 @@ impl Files {
     }
 
     /// Checks every generation that is missing from the driver or only partly in it: its journal must exist in full length. The
-    /// journals must belong to this store, and the name of each file must have the generation of its header. This also applies to
-    /// journals with the number of a generation up to `flushed`, because a start removes these.
+    /// journals must belong to this store, and the name of each file must have the generation of its header. These last two
+    /// conditions also apply to files with the name of a generation up to `flushed`, because a start removes such files.
     pub fn check(
         &self,
         flushed: u64,

@@ -36,7 +36,7 @@ impl InFlight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers the series of a batch, whose samples are grouped. The caller holds the lock of the index.
+    /// Registers the series of a batch. Its samples must be grouped. The caller holds the lock of the index.
     pub fn register(self: &Arc<Self>, known: &KnownSamples) -> Ticket {
         debug_assert!(known.is_grouped(), "the ranges must be sorted");
         let ranges = ranges_of(known.numbers());

@@ -1,6 +1,6 @@
 //! Checks a batch before it goes to the journal: repetition, limits on series and chunks, disk space and memory budget.
 //!
-//! Path of one record. Before: a caller called `Store::append`. After: `commit.rs` writes the batch to the journal.
+//! Path of one record. Before: `store/append.rs` receives the batch. After: `store/submit.rs` passes it to the journal.
 
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ impl Intake {
         repeated(&self.counters, standing, origin)
     }
 
-    /// Keeps the known series of a batch, whose samples are grouped, in the index until the ticket is dropped. `None` if it has
-    /// no known series.
+    /// Keeps the known series of a batch in the index until the ticket is dropped. The samples must be grouped. `None` if there
+    /// are no known series.
     ///
     /// # Errors
     /// `Full` when one of them has left the index since the batch was decoded. When the sender repeats the batch, the decoder

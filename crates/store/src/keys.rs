@@ -185,7 +185,7 @@ pub fn stored_row(stored: &[Stored; 3]) -> Row {
     meta(STORE, STORED, value)
 }
 
-/// The sequence number of the last merge (`upkeep/sequence.rs`).
+/// The last assigned sequence number of a merge or of a row that a merge wrote (`upkeep/sequence.rs`).
 pub fn sequence_row(last: u64) -> Row {
     meta(STORE, SEQUENCE, [&[VERSION][..], &last.to_be_bytes()[..]].concat())
 }

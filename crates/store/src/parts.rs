@@ -108,7 +108,6 @@ fn of_executions(series: &ExecutionSeries) -> Cost {
     Cost { memory: execution_bytes(series), record: record_cost::of_executions(series) }
 }
 
-/// A part of a batch.
 #[derive(Debug, Default)]
 pub struct Part {
     pub batch: Batch,

@@ -56,7 +56,7 @@ pub fn is_wanted(path: &Path) -> bool {
 /// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
 ///
 /// # Errors
-/// `Invalid` in these cases; `Io` if the link cannot be made for another reason:
+/// `Io` if the link cannot be made for another reason than these; `Invalid` in these cases:
 /// - The file is a symbolic link.
 /// - The file system has no hard links, or `into` is on another file system.
 /// - A permission is missing, or the system forbids hard links to files of other users (`protected_hardlinks`).
@@ -129,9 +129,9 @@ pub async fn pin(
     Ok(Pinned { driver: of_driver, journal, generation: newest.0, offset: newest.1 })
 }
 
-/// Refuses links without the journal of a generation that is still in memory. A generation that was flushed before the lock may
-/// have left memory since, together with its journal. The driver has its records. Generations that `lengths` lacks are newer
-/// than the state.
+/// Refuses links that lack the journal of a generation that is still in memory. The journal of another generation in `lengths`
+/// may be missing: that generation was flushed before the metadata lock was taken, so the driver has its records. Generations
+/// that `lengths` lacks are newer than the state.
 fn check_complete(
     generations: &Generations,
     journal: &[PinnedFile],

@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 10;
 pub struct Refusal {
     /// Missing parts, and for each the file by which an operator permits the start without the part.
     missing: Vec<(String, PathBuf)>,
-    /// Faults that only other remedies end. The messages have the remedies.
+    /// Faults that no such file permits. Their messages name the remedies.
     faults: Vec<Error>,
 }
 
@@ -35,7 +35,7 @@ impl Refusal {
     }
 
     /// # Errors
-    /// If there is any reason. `Corrupt`; for a single fault, the fault itself.
+    /// If there is a reason to refuse the directory: `Corrupt`, or the fault itself if it is the only reason.
     pub fn check(&self, directory: &Path) -> Result<()> {
         let message = match (&self.missing[..], &self.faults[..]) {
             ([], []) => return Ok(()),

@@ -32,7 +32,7 @@ pub struct Stats {
     /// Now: estimated memory of the index of all series with their labels, bytes, and its limit.
     pub index_bytes: usize,
     pub index_bytes_max: usize,
-    /// Now: series that are known by the text of a sender, and the part of `index_bytes` for them.
+    /// Now: series that the index finds by the hash of a sender's text, and the part of `index_bytes` for these hashes.
     pub spellings: usize,
     pub spellings_bytes: usize,
     /// Now: limit on chunks, in the driver and for records in memory.

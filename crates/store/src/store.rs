@@ -1,6 +1,6 @@
 //! The public interface of the store: append batches, find series, read records.
 //!
-//! Path of one record: `append.rs` in this folder takes a batch from its caller.
+//! Path of one record: `store/append.rs` takes a batch from its caller.
 
 mod append;
 mod submit;
@@ -262,8 +262,8 @@ impl Store {
         self.read_entries(id, range).await?.whole()
     }
 
-    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a carried call. Single rows
-    /// of a block may be outside of `range`.
+    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a carried call. Some of its
+    /// segments may be outside of `range`.
     ///
     /// # Errors
     /// Like [`Store::executions_within`], and `Corrupt` when some blocks cannot be read.
@@ -370,9 +370,9 @@ impl Store {
     /// deletions, and merges if that has freed enough space.
     ///
     /// # Errors
-    /// `StorageFull` when the disk is full; `Invalid` when the driver cannot put rows atomically; `Full` when too many callers
-    /// wait for the same order; `Closed` when the store is read-only or its task has ended; the error of the driver. Finished
-    /// merges are kept.
+    /// `StorageFull` when the disk is full; `Invalid` when the driver cannot put rows atomically; `Full` when too many other
+    /// callers wait for the result of this function; `Closed` when the store is read-only or its task has ended; the error of the
+    /// driver. Finished merges are kept.
     pub async fn merge_all(&self) -> Result<MergeReport> {
         self.order(Order::MergeAll).await
     }
@@ -392,8 +392,8 @@ impl Store {
         self.upkeep.order(order)?.await.map_err(|_| closed())?
     }
 
-    /// Makes hard links to the files of the driver in the new directory `driver`, and to the journals in `journal`. Both
-    /// together hold all records that were acknowledged before the call. The store still appends to the newest files. Of
+    /// Makes hard links: to the files of the driver, in the new directory `driver`; to the journals, in the directory `journal`.
+    /// Both together hold all records that were acknowledged before the call. The store still appends to the newest files. Of
     /// each linked file, only the bytes up to its length in the result are valid.
     ///
     /// # Errors
@@ -467,7 +467,7 @@ impl Store {
         &self.changes
     }
 
-    /// For each rule of retention: records of its series before this time are masked now.
+    /// For each rule of retention, the time before which the records of its series are masked now.
     pub fn expired_before(&self) -> Vec<i64> {
         self.reader.masks.expired_before()
     }

@@ -104,7 +104,7 @@ async fn records_far_apart_in_time_are_refused_at_the_limit_on_chunks_and_live_o
         let (stored, said) = said.split_once(" are stored, records in memory take up to ").unwrap();
         let (in_memory, said) = said.split_once(" more and this batch up to ").unwrap();
         let [stored, in_memory] = [stored, in_memory].map(|count| count.parse::<usize>().unwrap());
-        // One less than the number of chunks of each series: 199 for `n`, and 1 for `up`, which has two chunks.
+        // For each series, the number of its chunks less one: 199 for `n`, and 1 for `up`. The sum is 200.
         let expect = "200, estimated from their times; records more than two days from now are refused \
             (of this series: 200 of 200)";
         assert_eq!(said, expect);

@@ -57,7 +57,7 @@ async fn the_limit_on_chunks_is_the_same_in_every_order() {
             let of_known = store.append_known(Batch::default(), known(&points), None).await.unwrap();
             let (_bench, store) = open(options()).await;
             let of_labelled = store.append(labelled(&points), None).await.unwrap();
-            // The first time of each series is now.
+            // The first time of each series is the time of the clock, so only the samples at the other times are far from it.
             let far = 3 * (times.len() - 1);
             for (appended, is_known) in [(of_known, true), (of_labelled, false)] {
                 let Appended::Partly(Refused { records, of_notes, .. }) = appended else {

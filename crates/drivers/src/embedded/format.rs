@@ -156,8 +156,8 @@ pub fn is_row_with_wrong_length(bytes: &[u8]) -> bool {
     fits(head.partition, 6..8) || fits(head.clustering, 8..10) || fits(head.value, 10..14)
 }
 
-/// The first bytes of the row's value. `None` unless `bytes` start with the head and the key of this row, and the value has
-/// `value` bytes according to the head.
+/// The bytes after the head and the key at the start of `bytes`: the value of `row`, or its beginning. `None` if the head or the
+/// key is that of another row, or if the head states another length of the value than `value`.
 pub fn take_head<'a>(bytes: &'a [u8], (row, value): (RowRef<'_>, usize)) -> Option<&'a [u8]> {
     let head = RowHead::decode(bytes)?;
     let same = (head.action, head.table, head.value) == (row.action, row.table, value)

@@ -1,7 +1,7 @@
 //! Is a segment file the one that the manifest describes, and to which store does it belong?
 //!
 //! A file has no identity of its own. The manifest and `END` state where it ends, and most files have rows that name their store.
-//! A file of another directory under the name of a missing file is found by both.
+//! Each of these two facts can show that a file with the name of a missing file is from another directory.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -61,7 +61,7 @@ pub fn match_manifest(
     Ok(if length == known.bytes { Match::Proven } else { Match::Open })
 }
 
-/// The number in a sound header that is not `number`.
+/// The segment number in the header, if the header is sound and states another number than `number`.
 fn other_number(read: ReadExactAt<'_>, length: u64, number: u32) -> io::Result<Option<u32>> {
     let mut header = [0; HEADER_BYTES];
     if length < HEADER_BYTES as u64 {
@@ -73,7 +73,7 @@ fn other_number(read: ReadExactAt<'_>, length: u64, number: u32) -> io::Result<O
     Ok((found != number && header[..] == *encode_header(found)).then_some(found))
 }
 
-/// Follows the heads of batches up to the stated end. A batch of the right file ends there.
+/// Follows the heads of batches up to the stated end. In the file that the manifest describes, a batch ends at the stated end.
 fn growing(read: ReadExactAt<'_>, length: u64, stated: u64) -> io::Result<Match> {
     let begun = (HEADER_BYTES + BATCH_HEAD_BYTES) as u64;
     if stated <= begun || length < stated {
@@ -167,7 +167,7 @@ impl Identities {
     }
 
     /// Files that are not proven, and whose rows name another store than those of the directory. `others` are identities of the
-    /// directory according to other files. They count if no file is proven.
+    /// directory according to other files. They count only if no proven file names its store.
     pub fn foreign(&self, others: &BTreeSet<u128>) -> Vec<(u32, u128)> {
         let proven = self.0.iter().filter(|(_, is_proven, _)| *is_proven).filter_map(|(_, _, store)| *store);
         let mut own: BTreeSet<u128> = proven.collect();

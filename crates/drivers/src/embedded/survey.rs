@@ -47,7 +47,8 @@ pub struct Survey {
     pub absent: Vec<Missing>,
     /// Bytes of the growing segment that were on disk according to `END`.
     end: Option<End>,
-    /// Why a start refuses the directory. If there is a reason, the files were read as if an operator permitted it.
+    /// Why a start refuses the directory. If there is a reason, the files were read as if an operator had permitted
+    /// that parts are missing.
     pub refusal: Refusal,
     identities: Identities,
     /// Files that are not those which the manifest describes, and the reasons.
@@ -74,7 +75,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Like [`Self::read`]. Does not read the files of other stores.
+    /// Like [`Self::read`], but does not read the files in `foreign`, which belong to other stores, and does not refuse them.
     fn read_without(
         disk: &dyn Disk,
         directory: &Path,
@@ -400,7 +401,7 @@ fn unlike(directory: &Path, manifest: &Manifest, present: &Present, set_aside: &
     (!wrong.is_empty()).then(listed)
 }
 
-/// Why a start refuses the directory, without the reasons for which the files must be read. `is_accepted` means that an operator
+/// Why a start refuses the directory, as far as this is known before the rows are read. `is_accepted` means that an operator
 /// permitted missing parts.
 fn refusal_of(
     disk: &dyn Disk,
@@ -442,9 +443,10 @@ fn irregular_manifest(directory: &Path, name: &str, why: &'static str) -> Error 
     error.caused_by(std::io::Error::other(why))
 }
 
-/// Removes the missing files from the manifest, as an operator permitted, and returns them. A short file stays in the
-/// manifest with its stated length. So its missing bytes are noted, and all its intact rows are read. If no manifest can be
-/// read, `END` states the length of the growing segment.
+/// Removes the missing files from the manifest, and returns them, except those in the quarantine. Either an operator permitted
+/// this (`is_accepted`), or the start is refused anyway. A short file stays in the manifest with its stated length. So its
+/// missing bytes are noted, and all its intact rows are read. If no manifest can be read, `END` states the length of the growing
+/// segment.
 fn accept_files(
     (directory, is_accepted): (&Path, bool),
     manifest: &mut Manifest,
@@ -481,8 +483,8 @@ fn accept_files(
     noted
 }
 
-/// The reason why the directory was not written by a version without a manifest, or is not complete; `None` if it may be such a
-/// directory. These versions wrote no marks, and later versions write a mark after the header of each segment.
+/// Why a directory without a manifest is not a complete directory of a version that wrote no manifest; `None` if it may be one.
+/// These versions wrote no marks, and later versions write a mark after the header of each segment.
 pub fn unlike_older(disk: &dyn Disk, directory: &Path, present: &Present) -> Result<Option<String>> {
     let irregular = present.irregular.iter().map(|(number, why)| irregular_segment(directory, *number, why));
     let mut wrong: Vec<String> = irregular.collect();

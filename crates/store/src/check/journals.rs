@@ -140,8 +140,8 @@ impl Journals {
         self.held.values().filter(|held| held.is_of_store()).filter_map(Held::header)
     }
 
-    /// Determines which journals belong to the store of `known`, and have the name of their generation. The journals in `accepted`
-    /// are read even if they do not.
+    /// Determines which journals belong to the store of `known`, and have the name of their generation. The journals in
+    /// `accepted` are read even if one of the two does not apply.
     pub fn identify(&mut self, known: &Known, accepted: &BTreeSet<String>) {
         self.held.values_mut().for_each(|held| held.alien = None);
         let facts = &known.facts;
@@ -189,7 +189,8 @@ impl Journals {
         all
     }
 
-    /// The identity of the store: the one that most readable headers have, of several the one of the first journal.
+    /// The identity of the store: the one that most readable headers have. If several identities are equally frequent, the one
+    /// that the first of these journals has.
     pub fn store(&self) -> Option<u128> {
         let mut counts: BTreeMap<u128, usize> = BTreeMap::new();
         self.headers().for_each(|header| *counts.entry(header.store).or_default() += 1);

@@ -89,9 +89,9 @@ impl Salvage {
     }
 }
 
-/// The last generation that is flushed in the copy. The chunks of an interrupted flush are all that is left of a generation
-/// without a journal, so the generation counts as flushed, and readers get its chunks. The `journals` of earlier generations must
-/// be flushed before.
+/// The last generation that counts as flushed in the copy. If the flush of a generation was interrupted and its journal is
+/// missing, its chunks are all that is left. Such a generation counts as flushed, so that readers get these chunks, unless an
+/// earlier generation that is not flushed has a journal in `journals`.
 fn flushed(known: &Known, journals: &BTreeSet<u64>) -> u64 {
     let mut flushed = known.flushed();
     for generation in known.keys.generations.range(flushed.saturating_add(1)..) {

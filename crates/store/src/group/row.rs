@@ -190,7 +190,7 @@ const OVERHANG_VERSION: u8 = 3;
 const CHUNK_MAGIC: &[u8; 4] = b"TCHK";
 
 impl Replacement {
-    /// Whether this prefix replaces the row of the partition with this key and the merge number `merge`.
+    /// Whether a row with this prefix replaces the row of the same partition with this `key` and the merge number `merge`.
     pub fn replaces(&self, key: &ChunkKey, merge: u64) -> bool {
         self.starts.contains(key.start) && key.generation <= self.through && merge < self.merge
     }

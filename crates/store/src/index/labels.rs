@@ -63,7 +63,7 @@ pub fn labels_of_all(
 /// series.
 #[derive(Default)]
 struct Common<'i> {
-    /// Numbers of the pairs before and after the name of the last series.
+    /// The pairs of the last series, by number: those before its name, and those after its name.
     pairs: (&'i [PairNumber], &'i [PairNumber]),
     /// The labels of `pairs`, if two adjacent series have them and their texts have at least [`COMMON_BYTES_MIN`] bytes.
     base: Option<Arc<Labels>>,

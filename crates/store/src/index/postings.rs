@@ -101,7 +101,6 @@ impl Postings {
         }
     }
 
-    /// Heap memory, bytes.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::One(_) => 0,

@@ -21,12 +21,12 @@ pub const SAMPLE_MAX: usize = 2 + 4 * LONG;
 /// The definition of a series without its labels, and the heads of its block and its column.
 pub const SERIES: usize = 64;
 
-/// A series without its records.
+/// The bound of a series without its records.
 pub fn of_series(labels: &Labels) -> usize {
     SERIES + labels.canonical_bytes()
 }
 
-/// Each of these samples of one series.
+/// The bound of each of these samples. All of them belong to one series.
 pub fn of_sample(samples: &[Sample]) -> usize {
     let is_one_type =
         samples.windows(2).all(|pair| matches!(pair, [a, b] if a.value.value_type() == b.value.value_type()));
@@ -37,7 +37,7 @@ pub fn of_entry(entry: &Entry) -> usize {
     LONG + 1 + LONG + entry.body.as_bytes().len()
 }
 
-/// A series with its segments.
+/// The bound of a series with its segments.
 pub fn of_executions(series: &ExecutionSeries) -> usize {
     let operations: usize = series.operations.iter().map(|operation| 1 + SHORT + operation.name.len()).sum();
     of_series(&series.labels) + operations + series.segments.iter().map(of_segment).sum::<usize>()
@@ -57,7 +57,7 @@ fn of_segment(segment: &Segment) -> usize {
     head + carried * (2 * LONG + SHORT) + events * 2 * LONG + attributes.sum::<usize>()
 }
 
-/// The reference to a text, and the text.
+/// The bound of the reference to a text, and of the text.
 fn of_text(text: &str) -> usize {
     LONG + SHORT + text.len()
 }

@@ -55,7 +55,7 @@ impl Store {
         if let Some(answered) = origin.and_then(|origin| self.intake.repeated(origin)) {
             return answered;
         }
-        // Decoders have grouped them.
+        // Changes nothing if the decoder has grouped them already.
         known.group();
         let ticket = self.intake.hold(&known)?;
         let Admitted { batch, known, refused, chunks } = self.intake.admit(batch, known);

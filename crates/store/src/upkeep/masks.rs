@@ -34,7 +34,7 @@ impl Masks {
         })
     }
 
-    /// For each rule of retention: records of its series before this time are masked now.
+    /// For each rule of retention, the time before which the records of its series are masked now.
     pub fn expired_before(&self) -> Vec<Timestamp> {
         let rules = &self.options.policies.retention;
         let now = if rules.is_empty() { 0 } else { self.clock.now() };

@@ -76,7 +76,7 @@ fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
 /// Kind and id of a partition; its order is the order of work.
 type Place = (Kind, SeriesId);
 
-/// Partitions that may have records of a deletion.
+/// Partitions that may have records that a deletion covers.
 fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for kind in Kind::ALL {

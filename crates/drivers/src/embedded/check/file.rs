@@ -155,8 +155,8 @@ impl Opened {
         findings
     }
 
-    /// Passes the rows in the damaged places that the load found to `each`, with their offsets. Their keys may be damaged. A second
-    /// call finds none.
+    /// Passes the rows in the damaged places that the load found to `each`, with their offsets. Their keys may be damaged. A
+    /// second call finds none.
     pub fn each_damaged_row(&mut self, mut each: impl FnMut(Offset, &RowRef<'_>)) {
         for (from, to) in std::mem::take(&mut self.places) {
             let mut head = [0; ROW_HEAD_BYTES];
@@ -364,7 +364,8 @@ impl Image {
             value: Bytes::copy_from_slice(row.value),
             reason: "checksum mismatch".into(),
         };
-        // No index confirms the key, so the key may be damaged, too. The row counts as needed unless a later deletion has its key.
+        // No index confirms the key, so the key may be damaged, too. The row counts as needed unless a later deletion has its
+        // key.
         let needed = !self.removed.contains(opened.number(), from);
         Ok(PlacedRow { place, needed, is_key_certain: false, row: Err(damaged) })
     }

@@ -220,7 +220,7 @@ fn try_hold(directory: &Path) -> Result<Held> {
         match opened {
             Ok(opened) => drop(files.insert(number, opened)),
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&error.kind()) => {
-                // Otherwise a server removed the file.
+                // If no irregular object has the name, a server removed the file.
                 irregular.extend(disk::irregular(&path).map(|why| (number, why)));
             }
             Err(error) => return Err(Error::io("open segment", &path, error)),
@@ -254,7 +254,8 @@ fn newest(manifest: &Manifest, files: &BTreeMap<u32, (Arc<File>, u64)>) -> Optio
     last_begun(manifest, files.iter().map(|(number, (_, bytes))| (*number, *bytes)))
 }
 
-/// Findings about other objects with names of segments. Those that the manifest names are in `held.wrong`.
+/// Findings about objects that have names of segments, but are no regular files. Excludes objects that the manifest names:
+/// `held.wrong` has them.
 fn irregular_findings(names: &names::Names<'_>, held: &Held) -> Vec<Finding> {
     let is_named = |number: &u32| held.wrong.iter().any(|(wrong, _)| wrong == number);
     let finding = |(number, why): (&u32, &&'static str)| match held.found.manifest {

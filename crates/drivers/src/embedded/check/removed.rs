@@ -1,7 +1,9 @@
-//! Which damaged rows were deleted later? The key of a damaged row may be damaged, too, if no index has it. It is probably intact
-//! if a later deletion has the same key, and no intact row has it: the store writes each key of a chunk once.
+//! Which damaged rows were deleted later? If no index has the key of a damaged row, the key may be damaged, too. The key is
+//! probably intact if a later deletion has the same key, and no intact row has this key: the store writes each key of a chunk
+//! once.
 //!
-//! The deletions are searched only if a file has such rows. This takes a second pass over the indexes of all files.
+//! The deletions are searched only if a file has damaged rows with a key that no index has. This takes a second pass over the
+//! indexes of all files.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -92,8 +94,8 @@ mod tests {
 
     const VALUE: &[u8] = b"a value of some length";
 
-    /// Writes a segment with these puts and deletions, damages the value of the first put, and returns for each damaged row whether
-    /// it is needed.
+    /// Writes a segment with these puts and deletions, damages the value of the first put, and returns for each damaged row
+    /// whether it is needed.
     fn needed(actions: &[(&str, Action)]) -> Vec<bool> {
         let mut bytes = [encode_header(1), mark()].concat();
         for (clustering, action) in actions {
