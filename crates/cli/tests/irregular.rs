@@ -171,8 +171,8 @@ fn each_command_names_another_object_in_place_of_a_file() {
     }
 }
 
-/// If a file was moved, for example to another disk, and a symbolic link to it is in its old place, commands read the file through
-/// the link. Only a backup refuses the link.
+/// If a file was moved, for example to another disk, and a symbolic link to it is in its old place, commands read the file
+/// through the link. Only a backup refuses the link.
 #[test]
 fn a_link_to_the_file_is_read() {
     let place = tempfile::tempdir().unwrap();

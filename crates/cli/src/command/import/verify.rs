@@ -33,8 +33,8 @@ pub struct Verdict {
     pub entries: Tally,
     /// Number of sent samples that were replaced by a sample that was sent later and has the same time.
     pub replaced: u64,
-    /// For each series that differs: its name, the tally of the sent records that the store must keep, and the tally of the stored
-    /// records.
+    /// For each series that differs: its name, the tally of the sent records that the store must keep, and the tally of the
+    /// stored records.
     pub differing: Vec<(String, Tally, Tally)>,
     /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,
