@@ -332,7 +332,7 @@ fn a_growing_segment_that_was_cut_off_is_reported_until_it_is_repaired() {
             assert_eq!(
                 (code, findings),
                 (Some(0), vec![]),
-                "only the mark after the last batch is missing, so nothing must be reported"
+                "only the mark after the last batch is missing, which is no damage"
             );
             continue;
         }

@@ -225,7 +225,8 @@ fn snappy_bomb(target: &Target, random: &mut Random) {
     let length = random.below(100);
     body.extend(bytes(random, length));
     let headers = [("Content-Encoding", "snappy"), ("Content-Type", "application/x-protobuf")];
-    // Each complete request gets an answer, also when there are too many connections: those of the others are idle.
+    // Each complete request gets an answer, even at the limit on connections. The connections of the other clients are idle, and
+    // the server closes them for new ones.
     let answer = support::request(target.http, "POST", "/api/v1/write", &headers, &body);
     assert!(matches!(answer.status, 400 | 413 | 503), "{}: {}", answer.status, answer.text());
 }

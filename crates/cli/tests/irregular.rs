@@ -1,5 +1,5 @@
-//! A FIFO, a directory, a link or a device in place of a file of the data directory. Each command names the file, and does not
-//! wait. A check and a repair go on with the other files.
+//! Tests data directories that have a FIFO, a directory, a link or a device in place of a file. Each command names the file, and
+//! does not wait. A check and a repair go on with the other files.
 
 #[path = "support/checked.rs"]
 mod checked;
@@ -100,7 +100,7 @@ fn check_outcome(place: &str, outcome: Outcome, result: Result<(), Error>) {
     }
 }
 
-/// The findings of a check. It must also read the other files.
+/// The findings of a check. Asserts that the check has also read other files.
 async fn checked(data: &Path) -> Vec<Finding> {
     let mut source = Source::open(data, Depth::Quick).await.unwrap();
     let report = source.run(&mut |_, _| ()).unwrap();
@@ -171,7 +171,8 @@ fn each_command_names_another_object_in_place_of_a_file() {
     }
 }
 
-/// A link to the file itself, for example on another disk, is read. Only a backup refuses it.
+/// If a file was moved, for example to another disk, and a symbolic link to it is in its old place, commands read the file
+/// through the link. Only a backup refuses the link.
 #[test]
 fn a_link_to_the_file_is_read() {
     let place = tempfile::tempdir().unwrap();

@@ -105,11 +105,11 @@ fn permissions(message: &str) -> Vec<PathBuf> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     All,
-    /// Those of the other files.
+    /// All records except those of the lost files.
     Some,
-    /// The rounds that the journals have.
+    /// At least the records of the rounds that are in journals.
     Journals,
-    /// The rounds that are in segments only.
+    /// At least the records of the rounds that are in segments only.
     Flushed,
 }
 
@@ -120,7 +120,7 @@ struct Case {
     says: &'static [&'static str],
     /// The remedies in the message, besides the empty files.
     follow: fn(&Place),
-    /// Number of different empty files that the message names.
+    /// Number of different empty files that the test makes, because the message names them.
     permissions: usize,
     left: Left,
 }
@@ -233,7 +233,7 @@ const CASES: [Case; 14] = [
             std::fs::copy(place.root.path().join("aside").join(&place.segment), place.at(&place.segment))
                 .unwrap();
         },
-        // The message names one, which is not needed.
+        // The message also names an empty file. The test does not make it, because the segment is put back instead.
         permissions: 0,
         left: Left::All,
     },

@@ -160,7 +160,7 @@ fn a_journal_under_another_name_is_kept_by_a_start_that_is_permitted() {
 }
 
 #[test]
-fn a_copy_of_a_journal_under_another_name_is_not_read_besides_it() {
+fn a_journal_and_its_copy_under_another_name_are_not_both_read() {
     let place = tempfile::tempdir().unwrap();
     let [data, into] = ["data", "new"].map(|name| place.path().join(name));
     let all = store(&data, 10, 2);
@@ -212,7 +212,8 @@ fn a_segment_of_another_store_is_not_taken_for_a_missing_one() {
     }
 }
 
-/// Sealed segments have no rows that name a store if they have only chunks. Their length differs from the one in the manifest.
+/// A sealed segment that has only chunks has no row that names its store. After the exchange, the lengths of both segments differ
+/// from the lengths in the manifest.
 #[test]
 fn segments_with_exchanged_names_are_named_and_can_be_renamed_back() {
     let place = tempfile::tempdir().unwrap();
@@ -236,7 +237,7 @@ fn segments_with_exchanged_names_are_named_and_can_be_renamed_back() {
         assert_eq!(finding["reason"], why);
         assert!(finding["remedy"].as_str().unwrap().contains("rename it"), "{finding}");
     }
-    // The length of one of them is below the stated one, so the start is refused before it reads the headers.
+    // One of the two segments is shorter than the manifest states, so the start is refused before it reads the headers.
     refused(&damaged);
     exchange();
     let (code, findings, _) = check(&damaged, &[]);

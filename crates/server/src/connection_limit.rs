@@ -207,7 +207,7 @@ impl Seat {
     }
 
     /// Begins a request. The connection does not leave while the returned value exists. Only the task of the connection may call
-    /// it.
+    /// this function.
     pub fn begin(self: &Arc<Self>) -> Busy {
         self.state.busy.fetch_add(1, Ordering::Relaxed);
         Busy(self.clone())

@@ -55,8 +55,9 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
 struct Refused {
     /// Number of refused series that were already reported.
     told: u64,
-    /// Number of refused series at the previous check. A check reports only these refusals. By then, the index includes the
-    /// series that were accepted at the same time as the refusals, and shows which limit is reached.
+    /// Number of refused series at the previous check. A check reports only refusals that the previous check has counted. Since
+    /// then, the series that were accepted at the same time as the refusals have entered the index. So the index shows which
+    /// limit is reached.
     seen: u64,
     last: Option<Instant>,
 }

@@ -15,11 +15,11 @@ use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What the socket does in one poll of its task. Only this task uses it.
+/// What the socket did during one poll of the connection's task. Only this task uses the probe.
 #[derive(Debug, Default)]
 pub struct Probe(AtomicU8);
 
-/// The reports are recorded.
+/// Set from [`Probe::begin`] to [`Probe::end_is_idle`]. The socket reports only during this time.
 const IS_ON: u8 = 1;
 /// A read waits, and no bytes have arrived for it.
 const WAITS: u8 = 2;
@@ -31,7 +31,7 @@ impl Probe {
         self.0.store(IS_ON, Ordering::Relaxed);
     }
 
-    /// Whether the connection waits for its peer, since [`Self::begin`].
+    /// Whether, since [`Self::begin`], the connection has only waited for bytes of its peer.
     pub fn end_is_idle(&self) -> bool {
         self.0.swap(0, Ordering::Relaxed) & (WAITS | IS_ACTIVE) == WAITS
     }

@@ -53,8 +53,8 @@ impl Token {
         if let Some(file) = file {
             return Self::of_file("--token-file", file).map(Some);
         }
-        // A blank variable is a mistake, such as a secret that is not set: without a token, the request would be refused for a
-        // reason that hides it.
+        // A blank variable is a mistake, such as a secret that is not set. If it meant "no token", the server would refuse the
+        // request because a token is missing, and the user would not learn that the variable is blank.
         let wrong = |name: &str, cause: Wrong| Failure::usage(format!("{name} {}", cause.of_text()));
         match (std::env::var_os(VARIABLE), std::env::var_os(FILE_VARIABLE)) {
             (Some(text), _) => {

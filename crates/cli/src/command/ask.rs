@@ -208,8 +208,7 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Like [`check_data_directory`], but also accepts a directory that has journals and no `chunks/`, or another object of this
-/// name.
+/// Like [`check_data_directory`], but also accepts a directory with journals in which `chunks/` is missing or is not a directory.
 pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
     let is_journal = |entry: io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))
@@ -244,7 +243,7 @@ pub fn data_directory_around(path: &Path) -> Option<PathBuf> {
     existing.ancestors().find(is_data).map(Path::to_owned)
 }
 
-/// The hint for a data directory that this process cannot open for writing because other processes only read it.
+/// The hint if this process cannot open a data directory for writing, because another process has opened it for reading.
 pub const OF_READER: &str = "a command reads the directory, for example `tacho backup create` while no server runs: wait \
      until it has ended, or stop it";
 

@@ -26,7 +26,7 @@ pub fn selectors(texts: &[String]) -> Result<Vec<Vec<Matcher>>, Failure> {
 /// Marks the place of an error in the query or selector `text`. If the error is about a name that must be quoted, adds the
 /// quoted name as a hint.
 pub fn in_promql(text: &str, failure: Failure) -> Failure {
-    // A failure whose exit code is not that of wrong arguments, such as a network error, is not about the text.
+    // Only a failure with the exit code of wrong arguments is about the text. A network error, for example, has another code.
     let is_about_text = failure.exit_code() == Failure::usage("").exit_code();
     let name = odd_name(text, failure.message()).filter(|_| is_about_text);
     let failure = in_text(text, failure);

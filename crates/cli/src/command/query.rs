@@ -221,7 +221,7 @@ fn selector(matchers: &[Matcher]) -> String {
     format!("{{{}}}", matchers.join(","))
 }
 
-/// Signature and description of the functions and aggregations that have `word` in one of these two.
+/// The functions and aggregations whose signature or description has `word`. Returns their signatures and descriptions.
 fn functions(word: &str) -> Vec<(String, String)> {
     let says = |text: &str| text.to_lowercase().contains(&word.to_lowercase());
     let aggregation = |(name, doc): &(&str, &str)| (format!("{name} by (label, ...) (v)"), (*doc).to_owned());

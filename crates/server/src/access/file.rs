@@ -163,7 +163,8 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
         return Err(format!("there are {TOKENS_MAX} tokens already: revoke unused ones"));
     }
     write(data, &Content { version: VERSION, tokens }).map_err(|error| in_file(&path, error))?;
-    // The token is stored, so a failure, for example because of a full disk, is not one of the command: the server repeats this.
+    // The token is stored already. So the command does not fail if the marker cannot be written, for example because the disk is
+    // full. The server makes the marker later.
     let _ = mark(data);
     drop(locked);
     Ok(done)

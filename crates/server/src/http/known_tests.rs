@@ -134,7 +134,7 @@ async fn a_body_whose_series_is_forgotten_while_it_is_decoded_is_refused_and_can
     }
     store.delete(&[Matcher::equal("job", "a")], TimeRange::ALL).await.unwrap();
     store.flush().await.unwrap();
-    // A sweep does not forget the series while a flush ends.
+    // While the flush still ends in the background, a sweep does not forget the series. So the sweep is repeated.
     for _ in 0..1_000 {
         store.sweep().await.unwrap();
         if store.stats().upkeep.series_forgotten > 0 {
@@ -150,7 +150,7 @@ async fn a_body_whose_series_is_forgotten_while_it_is_decoded_is_refused_and_can
     assert_eq!((store.series_count(), server.received("a")), ([0; 3], 2));
     let waits = &server.app.metrics.sender_waits;
     assert_eq!(waits.with(["remote-write"]).get(), 1);
-    // The repetition makes labels.
+    // The server does not know the series any more, so the repeated body is decoded with labels.
     assert_eq!(server.write("", body("a", &["1"], &[-7])).await.status(), StatusCode::NO_CONTENT);
     let labels = Labels::new([("__name__", "m"), ("job", "a"), ("n", "1")]).unwrap();
     let samples = store.samples(labels.id(), TimeRange::ALL).await.unwrap();
@@ -159,7 +159,7 @@ async fn a_body_whose_series_is_forgotten_while_it_is_decoded_is_refused_and_can
 }
 
 #[tokio::test]
-async fn tokens_with_a_selector_or_a_limit_on_series_always_have_labels() {
+async fn writes_with_a_selector_or_a_limit_on_series_never_use_known_series() {
     let limits = Limits::default();
     let server = Server::start(&[
         ("plain", None, limits),
@@ -173,7 +173,7 @@ async fn tokens_with_a_selector_or_a_limit_on_series_always_have_labels() {
         let status = server.write(token, body(job, series, &[0])).await.status().as_u16();
         (status, server.samples_known() - before)
     };
-    // A token that checks series learns nothing and finds nothing.
+    // From writes with a selector or a limit on series, the store learns no spellings. These writes do not find known series.
     for token in ["selector", "series", "selector", "series"] {
         assert_eq!(write(token, "a", &["1", "2"]).await, (204, 0), "{token}");
         assert_eq!(server.store.stats().spellings, 0, "{token}");
@@ -181,7 +181,7 @@ async fn tokens_with_a_selector_or_a_limit_on_series_always_have_labels() {
     for (token, known) in [("plain", 0), ("plain", 2), ("rate", 2), ("selector", 0), ("series", 0)] {
         assert_eq!(write(token, "a", &["1", "2"]).await, (204, known), "{token}");
     }
-    // Series that are known for others are checked.
+    // The series of a write are checked, even if the store knows them from a write with another token.
     assert_eq!(write("plain", "b", &["1", "2"]).await, (204, 0));
     for token in ["selector", "series"] {
         assert_eq!(write(token, "b", &["1", "2"]).await, (400, 0), "{token}");

@@ -223,7 +223,8 @@ async fn keep<R: Display>(
 const SERIES_SMALL_MAX: usize = 4_096;
 
 /// Appends a batch and returns the turn. The turn of a batch with many series is held until the batch is stored, even if the
-/// client disconnects. A smaller batch that the journal still has after a disconnect counts only in the memory of the store.
+/// client disconnects. For a smaller batch, a disconnect releases the turn, even if the journal has not written the batch yet.
+/// The batch then counts only toward the memory limit of the store.
 async fn append(
     writer: &Writer,
     batch: Batch,

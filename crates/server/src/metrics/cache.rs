@@ -38,7 +38,8 @@ impl Default for CacheFigures {
             changes_joined: Family::new(
                 "tacho_query_cache_changes_joined_total",
                 [],
-                "Intervals of changed times joined at the limit on their number. More steps are then computed again.",
+                "Intervals of changed times that were joined, because their number is limited; a joined interval is \
+                 longer, so more steps are computed again.",
             ),
         }
     }

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn above_the_limits_only_expired_forms_are_replaced() {
+    fn above_the_limits_a_single_service_replaces_only_expired_forms() {
         let long = |at: usize| typed(&format!("t{at}{}", "n".repeat(256)), FieldType::F64, &"u".repeat(64));
         let fields = |at: usize| {
             let one = long(at).fields[0].clone();

@@ -73,8 +73,8 @@ pub(super) fn settings(text: &str, process: &Process) -> Result<Option<SettingsF
     let name = format!("tachograph-{}-{}.toml", process.own_pid, std::process::id());
     let path = process.tmp().map_err(failure)?.join(&name);
     let give = |file: &File| match fchown(file, Some(process.uid), Some(process.gid)) {
-        // If both processes have the same user, a failure is ignored: the file already belongs to this user. The mode of the
-        // file, 0600, gives its group no access.
+        // If the JVM runs as the user of this process, a failure of `fchown` is ignored: the file already belongs to this user.
+        // Its group does not matter, because the mode 0600 gives the group no access.
         Err(error) if process.uid != own_uid() => Err(error),
         _ => Ok(()),
     };

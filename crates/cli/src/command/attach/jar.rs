@@ -29,7 +29,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if !bytes.windows(ENTRY_POINT.len()).any(|window| window == ENTRY_POINT) {
         return Err(Failure::usage(format!("{} is not the Java agent", jar.display())).hint(BUILD));
     }
-    // The observed program reads the jar as long as it runs. A link in the path could lead to another file by then.
+    // The observed program reads the jar as long as it runs. A symbolic link in the path could later lead to another file.
     jar.canonicalize().map_err(cannot_read)
 }
 

@@ -21,7 +21,7 @@ pub enum Output {
 pub struct Child {
     name: &'static str,
     process: tokio::process::Child,
-    /// Read only to get an address. `None` if stdout goes to the log file.
+    /// The stdout of the process, from which [`Child::address`] reads. `None` if stdout goes to the log file.
     stdout: Option<Lines<BufReader<ChildStdout>>>,
     log: PathBuf,
     /// The line with the listen addresses of a server, once it was read.

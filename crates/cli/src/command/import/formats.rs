@@ -226,8 +226,8 @@ fn check_parquet(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The doubt about a file with a single value column, if no option names the series: the series gets the name of the column,
-/// which is as general as `value`.
+/// The doubt about a file with a single value column that has a general name such as `value`, if no option names the series.
+/// The series then gets the general name of the column.
 fn named_value(dialect: &Dialect, header: &[String], has_name: bool) -> Option<String> {
     let is_value = |(at, _): &(usize, &String)| *at != dialect.time_column;
     let mut columns = header.iter().enumerate().filter(is_value).map(|(_, name)| name);

@@ -135,7 +135,7 @@ pub struct Reading {
     /// Import values as text entries, not as samples
     #[arg(long, help_heading = "CSV and Parquet")]
     text: bool,
-    /// Name of the series of a file without names: of a file with one value per row, or with a single column named value
+    /// Name of the series if the file does not name it: a file with one value per row, or with a single column named value
     #[arg(
         long,
         value_name = "NAME",

@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::failure::Failure;
 
-/// Bytes read for a block, which ends with the last whole row in them. A larger row makes a larger block. The same file is always
-/// divided into the same blocks.
+/// Number of bytes that are read for a block. The block ends after the last whole row in these bytes. A row that is larger than
+/// this makes a larger block. The same file is always divided into the same blocks.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Limit on the bytes of one row. It is high, because VictoriaMetrics exports many samples of a series in one line.
 const ROW_BYTES_MAX: usize = 256 << 20;

@@ -70,7 +70,7 @@ impl Refused {
     }
 }
 
-/// The state and its file. An import of standard input, which cannot be read again, has no file without `--state`.
+/// The state and its file. An import of standard input, which cannot be read again, has a file only with `--state`.
 pub struct Keeper {
     path: Option<PathBuf>,
     /// Whether this run began with a new state and has sent nothing yet.

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 
 /// Limit on the records of which a second reading keeps time and hash in memory, 16 bytes each.
 const SECOND_SAMPLES_MAX: usize = 32_000_000;
-/// Limit on the named series among those that differ.
+/// Limit on the series that differ and are named.
 const NAMED_MAX: usize = 10;
 
 #[derive(Debug, Default)]
@@ -33,8 +33,8 @@ pub struct Verdict {
     pub entries: Tally,
     /// Number of sent samples that were replaced by a sample that was sent later and has the same time.
     pub replaced: u64,
-    /// The series that differ: name, tally of the sent records without those that the store need not keep, tally of the stored
-    /// records.
+    /// For each series that differs: its name, the tally of the sent records that the store must keep, and the tally of the
+    /// stored records.
     pub differing: Vec<(String, Tally, Tally)>,
     /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,

@@ -99,8 +99,8 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// The trial with the fewest settings that are not the default, among all trials with the chunk size, the tolerance and
-    /// (within [`NOISE`]) the bytes of trial `best`. Their times are assumed to differ only by noise.
+    /// Considers the trials that have the chunk size and the tolerance of trial `best`, and its bytes within [`NOISE`]. Their
+    /// times are assumed to differ only by noise. Returns the one with the fewest settings that are not the default.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {

@@ -124,7 +124,7 @@ impl Notes {
 }
 
 /// Reads the selected blocks and returns those that `keep` accepts. A block that `keep` refuses is freed before the next block
-/// of its series is decoded. If `summaries` are used, `needed` is ignored: the blocks of some chunks are not read.
+/// of its series is decoded. If `summaries` are used, they decide which chunks are read, and `needed` is ignored.
 async fn kept(
     store: &View,
     (wanted, needed, range): (Wanted<'_>, Needed<'_>, TimeRange),

@@ -1,4 +1,4 @@
-//! Which kept results of a query (an extent) would a computation still give?
+//! Finds the kept results of a query (an extent) that are still correct: a new computation would give the same results.
 //!
 //! ```text
 //!   extent     ├──────────────────────────┤
@@ -92,8 +92,8 @@ impl Extent {
     }
 
     /// All steps of the question, if the limit on samples certainly still permits them. Samples between the windows of two
-    /// steps also count toward this limit, and their number is estimated from the chunks. So nothing in the range may have
-    /// changed, and kept results are not combined with newly computed results.
+    /// steps also count toward this limit, and their number is estimated from the chunks. So kept results are used only if
+    /// nothing in the range has changed, and they are not combined with newly computed results.
     pub fn usable_whole(&self, asked: &Steps, changes: &Changes, expired: &[Timestamp]) -> Option<Usable> {
         let is_within = asked.first >= self.steps.first && asked.last <= self.steps.last;
         let range = TimeRange::new(asked.first, asked.last);

@@ -434,8 +434,8 @@ async fn downsampled_samples_between_the_windows_are_noted() {
 
 #[tokio::test]
 async fn a_chunk_that_spans_the_range_counts_for_the_limit_of_a_token() {
-    // The range has 65 samples that count. The last flush writes a chunk with the sample before the range and the samples
-    // behind the range. The samples of this chunk in the range are estimated, so at least 8 more samples count.
+    // The limit is 70 samples, and 65 samples in the range count. The last flush writes a chunk with one sample before the range
+    // and 100 samples after the range. This chunk has no sample in the range, but the server estimates at least 8, and refuses.
     let model = Model::limited(43, Policies::default(), Some(70)).await;
     let now = model.now();
     let append = async |times: Vec<i64>| {
