@@ -194,19 +194,19 @@ async fn a_copy_of_a_journal_under_an_older_name_is_refused_and_not_removed() {
 }
 
 #[tokio::test]
-async fn journals_with_exchanged_names_are_refused() {
+async fn journals_with_swapped_names_are_refused() {
     let (bench, journals) = two_journals().await;
-    let exchange = || {
+    let swap = || {
         let aside = journals[0].with_extension("aside");
         std::fs::rename(&journals[0], &aside).unwrap();
         std::fs::rename(&journals[1], &journals[0]).unwrap();
         std::fs::rename(&aside, &journals[1]).unwrap();
     };
-    exchange();
+    swap();
     let error = bench.try_open().await.err().unwrap();
     let right = journals[1].display();
     let expect = format!("rename it to {right}, after that file has got the name of its own generation, 1");
     assert!(error.to_string().contains(&expect), "{error}");
-    exchange();
+    swap();
     assert_eq!(values(&*bench.open().await, "m", ALL).await, [(1, 1.0), (2, 2.0)]);
 }

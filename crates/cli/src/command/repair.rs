@@ -27,7 +27,7 @@ pub struct Repair {
     /// New directory; it must be empty or absent
     #[arg(long, value_name = "NEW")]
     into: PathBuf,
-    /// Also read this file, although a finding says that it is of another or an unknown store, or has the name of another journal;
+    /// Also read this file, although a finding says that it is of another or an unknown store, or has another journal's name;
     /// its name as in the finding. Can be given several times
     #[arg(long, value_name = "FILE")]
     accept: Vec<String>,
