@@ -10,8 +10,9 @@ import java.util.Arrays;
  */
 public final class Tallies {
     /**
-     * Maximum number of pairs in the table of one thread; further pairs share one tally. It is far
-     * above {@link CallPairs#PAIRS_MAX}, because many pairs share the tally of {@code (other)}.
+     * Maximum number of pairs in the table of one thread; further pairs share one tally. The table
+     * may have far more pairs than the {@link CallPairs#PAIRS_MAX} that are counted separately:
+     * pairs that share the tally of {@code (other)} are in the table, too.
      */
     private static final int KEYS_MAX = 4_096;
 
