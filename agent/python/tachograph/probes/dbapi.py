@@ -74,7 +74,7 @@ def _waiting(name: str) -> Span:
 
 
 def _subclass(base: type, make: Callable[[type], type]) -> type:
-    """The recorded subclass of a class, created once; the class itself if it is such a subclass."""
+    """The recorded subclass of `base`, created once. If `base` is already a recorded subclass: `base` itself."""
     if base in _subclasses.values():
         return base
     found = _subclasses.get(base)

@@ -76,8 +76,8 @@ public final class Tallies {
     }
 
     /**
-     * Begins a call after missed exits. When a recorded call ends, the counted calls inside it
-     * count as ended too.
+     * Begins a call after the exits of earlier counted calls were missed: these calls were inside a
+     * recorded call that has ended, so they count as ended, too.
      */
     private int enterAfterMissed(int operation, int depth, int recorded) {
         while (openCount > 0 && (int) (open[openCount - 1] >>> 32) > depth) {
