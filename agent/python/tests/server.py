@@ -168,7 +168,7 @@ class ServerTest(unittest.TestCase):
     def launch(
         self, source: str, *arguments: str, python: str = sys.executable, folder: Optional[str] = None, **settings: str
     ) -> subprocess.Popen[str]:
-        """Starts a program given as text. `arguments`: those of the interpreter before the program, such as `-m tachograph run`."""
+        """Starts a program given as text. `arguments` precede it on the command line, such as `-m tachograph run`."""
         home = folder or self.folder()
         script = Path(home) / "app.py"
         script.write_text(source, "utf-8")
