@@ -9,7 +9,7 @@ use crate::units;
 /// Name of the parameter that makes a request skip unreadable records instead of failing.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
-/// Largest differences that lossy encoding made between its input and the stored samples. The input are recorded samples, or
+/// Largest differences that lossy encoding made between its input and the stored samples. The input is recorded samples, or
 /// samples that downsampling computed. Zero if all samples are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {

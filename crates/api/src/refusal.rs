@@ -22,7 +22,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// Part of the reason of a record that the limit on chunks refused. The counts after this part differ between batches.
+/// Part of every reason that states the limit on chunks. The counts after this part differ between batches.
 pub const CHUNKS: &str = "(chunks_max): ";
 
 /// The part of a reason that is the same for all records refused by one limit.

@@ -1,9 +1,10 @@
 //! Which samples of one body belong to series that the store knows by the text of their sender? Such samples need no labels
 //! ([ADR 0018](../../../docs/adr/0018-many-series.md)).
 //!
-//! Of two samples of a series with one time, the later one in the body must win, and the store takes the samples of known
-//! series before all others. Both hold because a series that needed labels once is not found later in the body
-//! ([`FindSeries`]), and because after a known series that needs labels anyway, no more series are known ([`Known::end`]).
+//! If two samples of a series have the same time, the later one in the body must win. But the store takes the samples of known
+//! series before all other samples of the body. Therefore a series that once got labels in a body is not found later in this body
+//! ([`FindSeries`]). And after a series that gets labels although the store may know it, no more series are found
+//! ([`Known::end`]).
 
 use tacho_model::{
     FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, KnownSeries, Sample, Spelling, SpellingKeys,
@@ -51,8 +52,8 @@ impl<'f> Known<'f> {
         Some(series)
     }
 
-    /// Whether the limit permits labels of this size. A series that is not grouped may have been counted several times. Each
-    /// grouping takes time, so there is another one only after the number of runs has doubled.
+    /// Whether the limit permits labels of this size. The labels of a series count once for each run of its samples, until
+    /// [`KnownSamples::group`] joins the runs. Grouping takes time, so it is repeated only after the number of runs has doubled.
     fn has_room(&mut self, labels_bytes: usize) -> bool {
         let fits = |samples: &KnownSamples| samples.labels_bytes() + labels_bytes <= KNOWN_LABELS_BYTES_MAX;
         if fits(&self.samples) {
@@ -113,7 +114,7 @@ mod tests {
     /// Number of series whose labels reach the limit.
     const SERIES: u32 = KNOWN_LABELS_BYTES_MAX.div_ceil(LABELS_BYTES as usize) as u32;
 
-    /// Finds one series, with labels of 9 bytes, after samples of others that are in this order.
+    /// Whether a series with labels of 9 bytes is found after samples of other series in this order.
     fn finds(order: impl Iterator<Item = u32>) -> bool {
         let mut list = List::new(|keys| vec![keys.labels(b"m")]);
         let spelling = list.known[0];
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn groupings_are_as_rare_as_doublings() {
+    fn samples_are_grouped_again_only_after_the_runs_have_doubled() {
         let mut list = List::new(|keys| vec![keys.labels(b"m")]);
         let spelling = list.known[0];
         let mut known = Known::new(&mut list);

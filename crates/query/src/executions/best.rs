@@ -11,8 +11,8 @@ use super::top::Order;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// A bound of the first part of the keys (`top.rs`) of all ended calls of a chunk that match a search. `None` if no ended call
-/// matches. The chunk may have open calls, which are not in the bound.
+/// The highest rank ([`Order::rank`]) that an ended call of a chunk can have if it matches the search. `None` if no ended call
+/// can match. Ignores calls that are still open.
 pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
     let cells: Vec<Option<u64>> =
         chunk.summary.cells.iter().map(|cell| duration(search, chunk, cell)).collect();
