@@ -284,8 +284,8 @@ impl Searching {
         }
     }
 
-    /// The highest rank that a matching call of a chunk can have; `None` if no call can match. Also notes which open calls
-    /// continue in this chunk, because the search may skip its blocks.
+    /// The highest rank that a matching call of a chunk can have; `None` if no call can match. Also drops candidates whose
+    /// segment continues in this chunk, because the search may skip the blocks of the chunk.
     fn best_of(&mut self, chunk: SummarizedChunk<'_>) -> Option<u64> {
         let mut is_open = false;
         for part in &chunk.summary.loose {

@@ -108,7 +108,7 @@ impl Top {
         self.is_cut
     }
 
-    /// The worst key that is kept, if a trace was dropped. No dropped trace has a better key.
+    /// The worst key that is kept, if a trace is missing. No missing trace has a better key.
     pub(super) fn threshold(&self) -> Option<Key> {
         self.keys.first().copied().filter(|_| self.is_cut)
     }
