@@ -18,7 +18,7 @@ const BYTES_AT_ONCE: usize = 16 << 10;
 
 pub struct Known<'f> {
     keys: SpellingKeys,
-    /// `None` when no more series of the body are known.
+    /// `None` when no more series of the body are looked up.
     finder: Option<&'f mut dyn FindSeries>,
     samples: KnownSamples,
     /// Number of runs after the samples were last grouped.
@@ -90,7 +90,7 @@ impl<'f> Known<'f> {
         }
     }
 
-    /// From now on, no series are known.
+    /// Ends the lookups: all further series of the body get labels.
     pub fn end(&mut self) {
         self.release();
         self.finder = None;
@@ -146,7 +146,7 @@ mod tests {
         // The limit is reached again before the number of runs has doubled.
         (0..3).for_each(|number| known.push(series(number), SAMPLE));
         assert!(known.find(spelling, 0).is_none());
-        // No more series are known.
+        // No more series are looked up.
         known.samples = KnownSamples::default();
         assert!(known.find(spelling, 0).is_none());
     }
