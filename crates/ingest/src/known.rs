@@ -1,4 +1,4 @@
-//! Which samples of one body belong to series that the store knows by the text of their sender? Such samples need no labels
+//! Which samples of one body belong to known series, which the store finds by their spelling? Such samples need no labels
 //! ([ADR 0018](../../../docs/adr/0018-many-series.md)).
 //!
 //! If two samples of a series have the same time, the later one in the body must win. But the store takes the samples of known

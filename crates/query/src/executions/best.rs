@@ -1,7 +1,8 @@
-//! How good is the best call of a chunk, at most? The summary of the chunk has bounds of durations, outcomes and times. A search
-//! reads the chunks with the best bounds first, and does not read chunks whose calls cannot be among the first.
+//! How high can the calls of a chunk rank in a search? The summary of the chunk has bounds of durations, outcomes and times. From
+//! these, this file computes the highest possible rank. A search reads the chunks with the highest ranks first, and does not read
+//! chunks whose calls cannot be in the answer.
 //!
-//! This file and `search.rs` use each other: a search ranks chunks with the bounds, and the bounds depend on its conditions.
+//! This file and `search.rs` use each other: a search orders chunks by these ranks, and the ranks depend on its conditions.
 
 use tacho_chunk::{Cell, Point, SummarizedChunk};
 
