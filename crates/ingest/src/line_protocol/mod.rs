@@ -258,8 +258,8 @@ impl Decoder {
         Ok((line, read_time(cursor, precision)?))
     }
 
-    /// Like [`Self::read_line`]. Numbers of series that the store knows go to `known`. `None` instead of a line if it has no
-    /// other values.
+    /// Like [`Self::read_line`], but numeric values of series that the store knows go to `known`. `None` instead of a [`Line`] if
+    /// the line has no other values.
     fn read_known_line(
         &mut self,
         cursor: &mut Cursor<'_>,
