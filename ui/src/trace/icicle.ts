@@ -83,7 +83,8 @@ export function zoom(view: View, whole: View, factor: number, around: number): V
   return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);
 }
 
-/** Index of the frame at a point, or at most `slack` ns left or right of the point; -1 for none. Of several, the last drawn. */
+/** Index of the frame at a point, or at most `slack` ns left or right of the point; -1 for none. Of several frames, the last one
+ * of the list, which is drawn last. */
 export function frameAt(frames: readonly Frame[], at: number, row: number, slack: number): number {
   let found = -1;
   frames.forEach((frame, index) => {
