@@ -95,8 +95,8 @@ export function frameAt(frames: readonly Frame[], at: number, row: number, slack
 
 export type Direction = 'up' | 'down' | 'left' | 'right';
 
-/** Target of an arrow key. Up: the parent, down: the longest child, left and right: the previous and the next sibling. Returns
- * `from` if there is no target. */
+/** Target of an arrow key. Up: the parent, down: the longest child, left and right: the previous and the next sibling that does
+ * not overlap the frame. Returns `from` if there is no target. */
 export function neighbour(frames: readonly Frame[], from: number, direction: Direction): number {
   const here = frames[from];
   if (here === undefined) return frames.length > 0 ? 0 : -1;
