@@ -317,7 +317,7 @@ for (const [error, text] of EXCEPTIONS) {
   test(`the text of an exception is ${text}`, () => assert.equal(exceptionText(error), text));
 }
 
-test('an internal error loses a trace and does not affect the program', () => {
+test('an internal error drops the calls of its strand, and affects neither the program nor other strands', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);
