@@ -15,7 +15,7 @@ use tacho_store::{Error, Store};
 use crate::agent::Agent;
 use crate::check::names;
 use crate::run::{Failure, Totals};
-use crate::world::{CHUNKS, End, World};
+use crate::world::{CHUNKS, End, World, settle, until_stop};
 
 /// Limit on damaged places of one seed.
 const PLACES_MAX: u64 = 4;
@@ -23,20 +23,65 @@ const PLACES_MAX: u64 = 4;
 /// Limit on the processes that are started until one leaves rows in the growing segment.
 const WRITERS_MAX: usize = 20;
 
+/// Number of processes that start after bytes were damaged.
+const STARTS_MAX: usize = 4;
+/// Limit on the operations of the disk before a start is interrupted.
+const OPERATIONS_OF_START: u64 = 60;
+
 const MARK_BYTES: usize = 16;
 /// The beginning of a mark of a segment: a batch without rows.
 const MARK: &[u8] = b"\xf5bat\0\0\0\0\0\0\0\0";
 
 /// Harms the files after the power was cut, opens the store, and reads everything. Half of the seeds damage some places. The
-/// other seeds cut off the end of the growing segment.
+/// other seeds cut off the end of the growing segment. Then more processes start and crash.
 pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
     if world.random.one_in(2) {
-        return cut_end(world, totals).await;
+        cut_end(world, totals).await?;
+        return survive(world, totals).await;
     }
     let places = 1 + world.random.below(PLACES_MAX);
     let damages: Vec<String> = (0..places).filter_map(|_| world.disk.damage()).collect();
     totals.damages += damages.len() as u64;
     totals.reported += u64::from(is_loss_reported(world, &damages.join("; ")).await?);
+    survive(world, totals).await
+}
+
+/// Processes start, flush and merge what they read, and crash. Some of them crash while they start. Each file that a process has
+/// moved or copied to a quarantine must survive the crashes. Records may be missing, but none is invented.
+async fn survive(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
+    end_process(world).await;
+    for _ in 0..STARTS_MAX {
+        if world.random.one_in(3) {
+            // The damage is of synced bytes only.
+            world.disk.cut_power();
+            totals.damages += u64::from(world.disk.damage().is_some());
+            world.forget_quarantines();
+        }
+        if world.random.one_in(2) {
+            world.disk.stop_after(Some(world.random.below(OPERATIONS_OF_START)));
+            let disk = world.disk.clone();
+            // The machine stops, or the start succeeds or refuses the damage.
+            drop(until_stop(&disk, world.try_open()).await);
+            end_life(world).await;
+        }
+        totals.damaged_starts += 1;
+        let (store, driver) = match world.try_open().await {
+            Ok(opened) => opened,
+            Err(error) => {
+                world.say(|| format!("not opened: {error}"));
+                return Ok(());
+            }
+        };
+        driver.set_quiet(true);
+        if world.random.one_in(2) {
+            let settled = settle(&store).await;
+            world.say(|| format!("settled: {settled:?}"));
+        }
+        read_all(world, &store).await?;
+        world.check_quarantines()?;
+        drop((store, driver));
+        end_life(world).await;
+    }
     Ok(())
 }
 
@@ -61,8 +106,9 @@ async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
                 let text = format!("the {start} start does not report {missing} missing bytes after {text}");
                 return Err(Failure::Lost { records: 0, text });
             }
+            world.check_quarantines()?;
             drop(driver);
-            end_process(world).await;
+            end_life(world).await;
         }
         totals.reported += u64::from(is_loss_reported(world, &text).await?);
         return Ok(());
@@ -83,7 +129,7 @@ async fn write_rows(world: &mut World, totals: &mut Totals) -> Result<(), End> {
         .map_err(|e| Failure::Stuck(format!("flush fails on a disk without faults: {e}")))?;
     drop(open);
     world.network.end().await;
-    end_process(world).await;
+    end_life(world).await;
     Ok(())
 }
 
@@ -104,6 +150,12 @@ async fn end_process(world: &World) {
     world.disk.end_process();
 }
 
+/// Waits as [`end_process`] does. Then the process ends, or the power fails.
+async fn end_life(world: &mut World) {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    if world.random.one_in(3) { world.disk.end_process() } else { world.disk.cut_power() }
+}
+
 /// Opens the store and reads everything. Returns whether damage is reported. A loss that is not reported is a failure.
 async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Failure> {
     let store = match world.try_open().await {
@@ -116,16 +168,8 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
             return Ok(true);
         }
     };
-    let mut silent = None;
-    let mut reported = is_reported(&store);
-    for agent in &world.agents {
-        for name in names() {
-            let seen = samples(&store, agent, name, world.now).await?;
-            note(seen, name, agent, &mut silent, &mut reported);
-        }
-        note(entries(&store, agent).await?, "entries", agent, &mut silent, &mut reported);
-        note(executions(&store, agent).await?, "executions", agent, &mut silent, &mut reported);
-    }
+    let (silent, reported) = read_all(world, &store).await?;
+    let reported = reported || is_reported(&store);
     match silent.filter(|_| !reported) {
         Some(text) => {
             let text = format!("{text}, and nothing is reported after {damages}");
@@ -133,6 +177,20 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
         }
         None => Ok(reported),
     }
+}
+
+/// Reads everything. Returns how the first series differs from the model, and whether a read reports damage.
+async fn read_all(world: &World, store: &Store) -> Result<(Option<String>, bool), Failure> {
+    let (mut silent, mut reported) = (None, false);
+    for agent in &world.agents {
+        for name in names() {
+            let seen = samples(store, agent, name, world.now).await?;
+            note(seen, name, agent, &mut silent, &mut reported);
+        }
+        note(entries(store, agent).await?, "entries", agent, &mut silent, &mut reported);
+        note(executions(store, agent).await?, "executions", agent, &mut silent, &mut reported);
+    }
+    Ok((silent, reported))
 }
 
 /// Result of reading one series.

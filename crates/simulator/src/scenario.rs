@@ -57,7 +57,8 @@ pub struct Life {
 }
 
 impl Life {
-    pub const fn draw(random: &mut Random) -> Self {
+    /// In a seed without failing operations, `is_healthy`, only crashes disturb the store.
+    pub const fn draw(random: &mut Random, is_healthy: bool) -> Self {
         let operations = match random.below(8) {
             0 => None,
             1 | 2 => Some(random.below(30)),
@@ -66,6 +67,7 @@ impl Life {
         };
         // Half of the lives have a disk without failing operations.
         let faults = match random.below(6) {
+            _ if is_healthy => Faults { write: 0, sync: 0, cut: 0, names: 0 },
             0 => Faults { write: 40, sync: 30, cut: 3, names: 40 },
             1 => Faults { write: 0, sync: 12, cut: 2, names: 0 },
             2 => Faults { write: 20, sync: 0, cut: 0, names: 15 },

@@ -15,7 +15,7 @@ use crate::arrival::{Arrival, Origin};
 use crate::changes;
 use crate::commit::number_series;
 use crate::damage::Unreadable;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, RealDisk, SyncPoint};
 use crate::driver::{Damaged, Driver, Scan, Scanned};
 use crate::evidence::{Files, Keys, Misnamed};
 use crate::generation::{Generation, Generations, JournalFile};
@@ -342,8 +342,9 @@ struct Recovery<'a> {
 impl Recovery<'_> {
     fn all(&mut self, files: &Files) -> Result<()> {
         if !self.options.read_only {
-            // The previous process may have ended before it made the name of a journal durable.
-            let synced = self.options.disk.sync_directory(self.directory);
+            // The previous process may have ended before it made the name of a journal durable. The list of required journals in
+            // the driver may name this journal from now on.
+            let synced = journal::sync_names(&*self.options.disk, self.directory);
             synced.map_err(|e| Error::io("sync directory", self.directory, e))?;
         }
         for found in &files.journals {
@@ -374,14 +375,15 @@ impl Recovery<'_> {
         self.report(found, &contents);
         // Torn bytes that may have been a whole record are not cut off. The file is kept with them.
         if contents.torn > 0 && !contents.doubtful && !self.options.read_only {
-            let cut = self.options.disk.cut(&found.path, contents.length);
+            let cut = self.options.disk.cut(&found.path, contents.length, SyncPoint::JournalTornEnd);
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
         if !self.options.read_only {
             // The previous process may have ended before a sync, or after a failed one. Frames of this file count as
             // acknowledged from now on, so they must survive a power failure.
             if !Mutation::RecoveredJournalNotRenewed.is_on() {
-                let renewed = self.options.disk.renew(&found.path, contents.proven);
+                let renewed =
+                    self.options.disk.renew(&found.path, contents.proven, SyncPoint::JournalRecovered);
                 renewed.map_err(|e| Error::io("sync journal", &found.path, e))?;
             }
         }
@@ -488,8 +490,7 @@ impl Recovery<'_> {
             return Ok(());
         }
         tracing::info!(path = %found.path.display(), "{why}");
-        let disk = &self.options.disk;
-        disk.remove(&found.path).map_err(|e| Error::io("remove journal", &found.path, e))?;
-        disk.sync_directory(self.directory).map_err(|e| Error::io("sync directory", self.directory, e))
+        // Without a sync: if a power failure undoes the removal, the next start removes the file again.
+        self.options.disk.remove(&found.path).map_err(|e| Error::io("remove journal", &found.path, e))
     }
 }

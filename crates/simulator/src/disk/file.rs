@@ -64,6 +64,24 @@ impl File {
         }
     }
 
+    /// Writes some dirty sectors, and perhaps the new length, although no program requests it.
+    pub fn write_back(&mut self, random: &mut Random) {
+        if random.one_in(2) {
+            self.stable.resize(self.seen.len(), 0);
+        }
+        let length = self.stable.len() as u64;
+        for sector in std::mem::take(&mut self.dirty) {
+            let is_written = random.one_in(2);
+            if is_written {
+                self.keep(sector);
+            }
+            // A sector that is longer than the file on the medium is not whole.
+            if !is_written || (sector + 1) * SECTOR_BYTES > length {
+                self.dirty.insert(sector);
+            }
+        }
+    }
+
     /// A sync that reports a failure: some dirty sectors are on the medium. Either all others stay dirty, or no later sync
     /// writes them.
     pub fn fail_sync(&mut self, random: &mut Random) {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tacho_model::Random;
 use tacho_store::Result;
-use tacho_store::disk::{Disk, DiskFile, ReadFile};
+use tacho_store::disk::{Disk, DiskFile, ReadFile, SyncPoint};
 use tacho_store::lock::DirectoryLock;
 use tokio::sync::watch;
 
@@ -34,6 +34,8 @@ struct State {
     names: Names,
     random: Random,
     faults: Faults,
+    /// The sync that is not done, as if the program did not request it.
+    omitted: Option<SyncPoint>,
     /// Number of further operations before the machine stops; `None` means that it does not stop.
     operations_left: Option<u64>,
     stopped: watch::Sender<bool>,
@@ -53,6 +55,9 @@ struct State {
 /// does not advance then, so `SIMULATED_TIME_MAX` in `run.rs` is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
+/// After one in this many changes of a file, the operating system writes unsynced bytes to the medium.
+const WRITE_BACK: u64 = 6;
+
 /// The failure of every change of the disk after the machine has stopped.
 fn stopped() -> io::Error {
     io::Error::other("simulated: the machine has stopped")
@@ -66,6 +71,7 @@ impl SimulatedDisk {
             names: Names::default(),
             random: Random::new(seed),
             faults: Faults::default(),
+            omitted: None,
             operations_left: None,
             stopped: watch::Sender::new(false),
             process: 0,
@@ -83,6 +89,10 @@ impl SimulatedDisk {
 
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
+    }
+
+    pub fn omit(&self, point: Option<SyncPoint>) {
+        self.state().omitted = point;
     }
 
     pub fn set_capacity(&self, bytes: u64) {
@@ -185,6 +195,14 @@ impl SimulatedDisk {
         Some((text, whole - length))
     }
 
+    /// The bytes of all files in directories of this name.
+    pub fn files_in(&self, directory: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let state = self.state();
+        let is_meant = |path: &Path| path.parent().is_some_and(|above| above.ends_with(directory));
+        let files = state.names.all().into_iter().filter(|(path, _)| is_meant(path));
+        files.filter_map(|(path, id)| Some((path, state.files.get(&id)?.content().to_vec()))).collect()
+    }
+
     /// The number of operations except reads, and a hash of them.
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();
@@ -284,7 +302,17 @@ impl State {
         }
     }
 
-    fn sync(&mut self, id: u64, path: &Path) -> io::Result<()> {
+    fn sync_directory(&mut self, path: &Path, point: SyncPoint) -> io::Result<()> {
+        if self.omitted == Some(point) {
+            return Ok(());
+        }
+        self.change("sync directory", path, |names| names.sync(path))
+    }
+
+    fn sync(&mut self, id: u64, path: &Path, point: SyncPoint) -> io::Result<()> {
+        if self.omitted == Some(point) {
+            return Ok(());
+        }
         let outcome = self.begin("sync", path);
         let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };
         match outcome {
@@ -304,6 +332,15 @@ impl State {
         Ok(())
     }
 
+    /// Sometimes writes a part of the unsynced bytes to the medium, as the operating system may at any time.
+    fn write_back(&mut self, id: u64) {
+        if self.random.one_in(WRITE_BACK)
+            && let Some(file) = self.files.get_mut(&id)
+        {
+            file.write_back(&mut self.random);
+        }
+    }
+
     /// Writes bytes to a file, as many as the outcome and the free space permit.
     fn write(&mut self, id: u64, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
         let outcome = self.begin("write", path);
@@ -312,10 +349,15 @@ impl State {
         let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };
         let grows = (at + bytes.len() as u64).saturating_sub(file.length());
         let fits = bytes.len() as u64 - grows.saturating_sub(space).min(bytes.len() as u64);
-        let part = self.random.below(bytes.len() as u64 + 1);
+        // Some writes fail after their last byte.
+        let part = match self.random.one_in(4) {
+            true => bytes.len() as u64,
+            false => self.random.below(bytes.len() as u64 + 1),
+        };
         match outcome {
             Outcome::Done if fits == bytes.len() as u64 => {
                 file.write(at, bytes);
+                self.write_back(id);
                 Ok(())
             }
             Outcome::Done => {
@@ -324,6 +366,7 @@ impl State {
             }
             Outcome::Failed => {
                 file.write(at, &bytes[..part.min(fits) as usize]);
+                self.write_back(id);
                 Err(fault::broken())
             }
             Outcome::Stopping => {
@@ -356,7 +399,7 @@ impl Disk for SimulatedDisk {
         Ok(Box::new(Appender { disk: self.clone(), id, path: path.to_owned(), process }))
     }
 
-    fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
+    fn cut(&self, path: &Path, length: u64, point: SyncPoint) -> io::Result<()> {
         let mut state = self.state();
         let id = state.names.file(path)?;
         match state.begin("cut", path) {
@@ -365,17 +408,18 @@ impl Disk for SimulatedDisk {
             Outcome::Stopping | Outcome::Stopped => return Err(stopped()),
         }
         state.file(path)?.cut(length);
-        state.sync(id, path)
+        state.write_back(id);
+        state.sync(id, path, point)
     }
 
-    fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
+    fn renew(&self, path: &Path, from: u64, point: SyncPoint) -> io::Result<()> {
         let mut state = self.state();
         let id = state.names.file(path)?;
         let bytes = state.file(path)?.content().get(from as usize..).unwrap_or_default().to_vec();
         if !bytes.is_empty() {
             state.write(id, path, from, &bytes)?;
         }
-        state.sync(id, path)
+        state.sync(id, path, point)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -390,8 +434,12 @@ impl Disk for SimulatedDisk {
         state.change("rename", to, |names| names.rename(from, to))
     }
 
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.state().change("sync directory", path, |names| names.sync(path))
+    fn sync_directory(&self, path: &Path, point: SyncPoint) -> io::Result<()> {
+        let mut state = self.state();
+        if !state.names.is_directory(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.sync_directory(path, point)
     }
 
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
@@ -443,11 +491,13 @@ impl Disk for SimulatedDisk {
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
         let mut state = self.state();
         for part in directory.ancestors().collect::<Vec<_>>().into_iter().rev() {
-            if !state.names.is_directory(part) {
-                state.change("make directory", part, |names| {
-                    names.set(part, Node::Directory)?;
-                    part.parent().map_or(Ok(()), |above| names.sync(above))
-                })?;
+            let exists = state.names.is_directory(part);
+            if !exists {
+                state.change("make directory", part, |names| names.set(part, Node::Directory))?;
+            }
+            // The process that made the directory may have ended before this sync.
+            if let Some(above) = part.parent().filter(|_| !exists || part == directory) {
+                state.sync_directory(above, SyncPoint::NewDirectory)?;
             }
         }
         Ok(())
@@ -482,9 +532,9 @@ impl DiskFile for Appender {
         state.write(self.id, &self.path, at, bytes)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self, point: SyncPoint) -> io::Result<()> {
         let mut state = self.disk.state();
-        if state.process == self.process { state.sync(self.id, &self.path) } else { Err(stopped()) }
+        if state.process == self.process { state.sync(self.id, &self.path, point) } else { Err(stopped()) }
     }
 }
 
