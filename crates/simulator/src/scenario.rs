@@ -6,7 +6,7 @@ use tacho_model::{Random, TimeRange};
 use tacho_store::conformance::simulation::model::{BRIEF_NS, COARSE, OWN, SHARED};
 use tacho_store::layer::faults::Faults as DriverFaults;
 
-use crate::disk::Faults;
+use crate::disk::{Faults, Slowness};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -54,6 +54,7 @@ pub struct Life {
     /// Operations of the disk until the machine stops.
     pub operations: Option<u64>,
     pub faults: Faults,
+    pub slowness: Slowness,
 }
 
 impl Life {
@@ -73,7 +74,14 @@ impl Life {
             2 => Faults { write: 20, sync: 0, cut: 0, names: 15 },
             _ => Faults { write: 0, sync: 0, cut: 0, names: 0 },
         };
-        Self { steps: 3 + random.below(24), operations, faults }
+        let slowness = match random.below(6) {
+            // A slow disk.
+            0 => Slowness { one_in: 1, max: Duration::from_millis(10) },
+            // A disk that sometimes stops for a while.
+            1 => Slowness { one_in: 60, max: Duration::from_secs(3) },
+            _ => Slowness { one_in: 0, max: Duration::ZERO },
+        };
+        Self { steps: 3 + random.below(24), operations, faults, slowness }
     }
 }
 

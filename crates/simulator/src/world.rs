@@ -18,7 +18,7 @@ use tacho_store::{Appended, Damages, Error, ErrorKind, Options, Store};
 
 use crate::agent::Agent;
 use crate::check::check;
-use crate::disk::{Faults, SimulatedDisk};
+use crate::disk::{Faults, SimulatedDisk, Slowness};
 use crate::network::Network;
 use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
@@ -121,6 +121,7 @@ impl World {
 
     pub fn remove_faults(&self) {
         self.disk.set_faults(Faults::default());
+        self.disk.set_slowness(Slowness::default());
         self.disk.set_capacity(u64::MAX);
         self.disk.stop_after(None);
     }
@@ -213,6 +214,7 @@ impl World {
     /// One process, from its start until the machine stops or all steps are done.
     async fn live(&mut self, life: Life, totals: &mut Totals) -> Result<(), End> {
         self.disk.set_faults(life.faults);
+        self.disk.set_slowness(life.slowness);
         self.disk.stop_after(life.operations);
         let open = self.open(totals).await?;
         self.check_stopped(&open)?;

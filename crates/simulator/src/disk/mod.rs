@@ -20,7 +20,7 @@ use tacho_store::lock::DirectoryLock;
 use tokio::sync::watch;
 
 use fault::Outcome;
-pub use fault::{Faults, Harm};
+pub use fault::{Faults, Harm, Slowness};
 use file::File;
 use names::{Names, Node};
 
@@ -34,6 +34,7 @@ struct State {
     names: Names,
     random: Random,
     faults: Faults,
+    slowness: Slowness,
     /// The sync that is not done, as if the program did not request it.
     omitted: Option<SyncPoint>,
     /// Number of further operations before the machine stops; `None` means that it does not stop.
@@ -71,6 +72,7 @@ impl SimulatedDisk {
             names: Names::default(),
             random: Random::new(seed),
             faults: Faults::default(),
+            slowness: Slowness::default(),
             omitted: None,
             operations_left: None,
             stopped: watch::Sender::new(false),
@@ -89,6 +91,10 @@ impl SimulatedDisk {
 
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
+    }
+
+    pub fn set_slowness(&self, slowness: Slowness) {
+        self.state().slowness = slowness;
     }
 
     pub fn omit(&self, point: Option<SyncPoint>) {
@@ -245,6 +251,7 @@ impl State {
 
     /// Counts an operation and decides its outcome.
     fn begin(&mut self, what: &'static str, path: &Path) -> Outcome {
+        self.take_time();
         let outcome = self.outcome(what);
         self.operations += 1;
         self.check_limit();
@@ -252,7 +259,15 @@ impl State {
         outcome
     }
 
+    fn take_time(&mut self) {
+        if let Some(time) = self.slowness.draw(&mut self.random) {
+            self.note(|| format!("the next operation takes {time:?}"));
+            fault::pass(time);
+        }
+    }
+
     fn count_read(&mut self) {
+        self.take_time();
         self.reads += 1;
         self.check_limit();
     }
