@@ -28,7 +28,7 @@ use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
 use crate::mutation::Mutation;
-use crate::options::Options;
+use crate::options::{Options, draw_id};
 use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
@@ -65,7 +65,7 @@ pub async fn incomplete(driver: &dyn Driver, directory: &Path) -> Result<Refusal
         Some(_) => false,
         None => {
             let (tombstones, _) = load_tombstones(driver, |_| ()).await?;
-            let (index, _) = load_index(driver, |_| ()).await?;
+            let (index, _) = load_index(driver, |_| (), draw_id).await?;
             base.is_empty(&index, &tombstones)
         }
     };
@@ -125,7 +125,7 @@ impl Base {
 pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
     let base = Base::read(driver, directory, &options.disk, tell).await?;
     let (tombstones, deletions) = load_tombstones(driver, tell).await?;
-    let (index, nameless) = load_index(driver, tell).await?;
+    let (index, nameless) = load_index(driver, tell, options.draw_id).await?;
     let is_empty = base.is_empty(&index, &tombstones);
     let (id, refusal) = base.check(driver, is_empty, |path| {
         tracing::warn!(path = %path.display(), "store is opened without its missing parts, as this file permits");
@@ -278,8 +278,12 @@ async fn load_tombstones(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Tom
 }
 
 /// Loads the index. Also returns the partitions with unknown series.
-async fn load_index(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
-    let (mut index, mut nameless) = (Index::default(), BTreeSet::new());
+async fn load_index(
+    driver: &dyn Driver,
+    tell: fn(&Damaged),
+    draw_id: fn() -> u128,
+) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
+    let (mut index, mut nameless) = (Index::new(draw_id), BTreeSet::new());
     let (mut numbers, mut unfolding) = (Vec::new(), Unfolding::default());
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
