@@ -15,7 +15,7 @@ use tacho_store::{Error, Store};
 use crate::agent::Agent;
 use crate::check::names;
 use crate::run::{Failure, Totals};
-use crate::world::{CHUNKS, End, World, settle, until_stop};
+use crate::world::{CHUNKS, End, World};
 
 /// Limit on damaged places of one seed.
 const PLACES_MAX: u64 = 4;
@@ -23,71 +23,28 @@ const PLACES_MAX: u64 = 4;
 /// Limit on the processes that are started until one leaves rows in the growing segment.
 const WRITERS_MAX: usize = 20;
 
-/// Number of processes that start after bytes were damaged.
-const STARTS_MAX: usize = 4;
-/// Limit on the operations of the disk before a start is interrupted.
-const OPERATIONS_OF_START: u64 = 60;
-
 const MARK_BYTES: usize = 16;
 /// The beginning of a mark of a segment: a batch without rows.
 const MARK: &[u8] = b"\xf5bat\0\0\0\0\0\0\0\0";
 
 /// Harms the files after the power was cut, opens the store, and reads everything. Half of the seeds damage some places. The
-/// other seeds cut off the end of the growing segment. Then more processes start and crash.
-pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
+/// other seeds cut off the end of the growing segment. Returns whether damage is
+/// reported.
+pub async fn run(world: &mut World, totals: &mut Totals) -> Result<bool, Failure> {
     if world.random.one_in(2) {
-        cut_end(world, totals).await?;
-        return survive(world, totals).await;
+        return cut_end(world, totals).await;
     }
     let places = 1 + world.random.below(PLACES_MAX);
     let damages: Vec<String> = (0..places).filter_map(|_| world.disk.damage()).collect();
     totals.damages += damages.len() as u64;
-    totals.reported += u64::from(is_loss_reported(world, &damages.join("; ")).await?);
-    survive(world, totals).await
-}
-
-/// Processes start, flush and merge what they read, and crash. Some of them crash while they start. Each file that a process has
-/// moved or copied to a quarantine must survive the crashes. Records may be missing, but none is invented.
-async fn survive(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
-    end_process(world).await;
-    for _ in 0..STARTS_MAX {
-        if world.random.one_in(3) {
-            // The damage is of synced bytes only.
-            world.disk.cut_power();
-            totals.damages += u64::from(world.disk.damage().is_some());
-            world.forget_quarantines();
-        }
-        if world.random.one_in(2) {
-            world.disk.stop_after(Some(world.random.below(OPERATIONS_OF_START)));
-            let disk = world.disk.clone();
-            // The machine stops, or the start succeeds or refuses the damage.
-            drop(until_stop(&disk, world.try_open()).await);
-            end_life(world).await;
-        }
-        totals.damaged_starts += 1;
-        let (store, driver) = match world.try_open().await {
-            Ok(opened) => opened,
-            Err(error) => {
-                world.say(|| format!("not opened: {error}"));
-                return Ok(());
-            }
-        };
-        driver.set_quiet(true);
-        if world.random.one_in(2) {
-            let settled = settle(&store).await;
-            world.say(|| format!("settled: {settled:?}"));
-        }
-        read_all(world, &store).await?;
-        world.check_quarantines()?;
-        drop((store, driver));
-        end_life(world).await;
-    }
-    Ok(())
+    let is_reported = is_loss_reported(world, &damages.join("; ")).await?;
+    totals.reported += u64::from(is_reported);
+    Ok(is_reported)
 }
 
 /// Cuts off acknowledged rows that a process has written after its start. The manifest does not state these rows, so only the
 /// file `END` of the driver shows that they are missing. Each of the next two starts must report the missing end.
-async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
+async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<bool, Failure> {
     for _ in 0..WRITERS_MAX {
         write_rows(world, totals).await.map_err(|end| match end {
             End::Broken(failure) => failure,
@@ -110,8 +67,9 @@ async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
             drop(driver);
             end_life(world).await;
         }
-        totals.reported += u64::from(is_loss_reported(world, &text).await?);
-        return Ok(());
+        let is_reported = is_loss_reported(world, &text).await?;
+        totals.reported += u64::from(is_reported);
+        return Ok(is_reported);
     }
     Err(Failure::Stuck("no process leaves rows in a growing segment".to_owned()))
 }
@@ -145,13 +103,13 @@ fn growing(world: &World) -> Option<(PathBuf, usize)> {
 }
 
 /// Waits until the tasks of a dropped store have ended. Then ends the process.
-async fn end_process(world: &World) {
+pub async fn end_process(world: &World) {
     tokio::time::sleep(Duration::from_millis(100)).await;
     world.disk.end_process();
 }
 
 /// Waits as [`end_process`] does. Then the process ends, or the power fails.
-async fn end_life(world: &mut World) {
+pub async fn end_life(world: &mut World) {
     tokio::time::sleep(Duration::from_millis(100)).await;
     if world.random.one_in(3) { world.disk.end_process() } else { world.disk.cut_power() }
 }
@@ -180,7 +138,7 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
 }
 
 /// Reads everything. Returns how the first series differs from the model, and whether a read reports damage.
-async fn read_all(world: &World, store: &Store) -> Result<(Option<String>, bool), Failure> {
+pub async fn read_all(world: &World, store: &Store) -> Result<(Option<String>, bool), Failure> {
     let (mut silent, mut reported) = (None, false);
     for agent in &world.agents {
         for name in names() {
@@ -209,7 +167,7 @@ fn note(seen: Seen, name: &str, agent: &Agent, silent: &mut Option<String>, repo
 }
 
 /// Whether the store reports damage at its start.
-fn is_reported(store: &Store) -> bool {
+pub fn is_reported(store: &Store) -> bool {
     let stats = store.stats();
     let counted = [stats.recovered_damaged, stats.journals_quarantined, stats.recovered_torn_bytes];
     store.driver_health() != Health::default()

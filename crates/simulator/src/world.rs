@@ -1,7 +1,7 @@
 //! One seed: agents send frames to a store, and the machine crashes again and again.
 //!
-//! This file and `run.rs`, `damage.rs` use each other: a run creates worlds, and a world returns its failure or its
-//! counts. `damage.rs` damages the disk of a world.
+//! This file and `run.rs`, `damage.rs`, `survive.rs` use each other: a run creates worlds, and a world returns its failure or its
+//! counts. `damage.rs` and `survive.rs` damage the disk of a world.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -110,7 +110,8 @@ impl World {
             End::Broken(failure) => failure,
             End::Crash => Failure::Stuck("the machine stopped without a fault".to_owned()),
         })?;
-        crate::damage::run(self, totals).await
+        let is_told = crate::damage::run(self, totals).await?;
+        crate::survive::run(self, is_told, totals).await
     }
 
     pub fn say(&self, line: impl FnOnce() -> String) {
@@ -458,7 +459,7 @@ fn check_health(store: &Store) -> Result<(), Failure> {
 }
 
 /// Flushes, applies all rules, merges and verifies everything.
-pub async fn settle(store: &Store) -> tacho_store::Result<()> {
+async fn settle(store: &Store) -> tacho_store::Result<()> {
     store.flush().await?;
     store.sweep().await?;
     store.merge_all().await?;

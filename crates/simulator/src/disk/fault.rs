@@ -46,8 +46,8 @@ impl Slowness {
 
 /// Advances the paused clock. When the operation of the disk has ended, timers are due whose time came during the operation.
 pub fn pass(time: Duration) {
-    // The first poll advances the clock. After it, the future only waits until the other tasks have run, which an operation of the
-    // disk cannot do.
+    // The first poll advances the clock. After it, the future only waits until the other tasks have run, which an operation of
+    // the disk cannot do.
     let _ = pin!(tokio::time::advance(time)).poll(&mut Context::from_waker(Waker::noop()));
 }
 
