@@ -28,12 +28,12 @@ const MARK_BYTES: usize = 16;
 const MARK: &[u8] = b"\xf5bat\0\0\0\0\0\0\0\0";
 
 /// Harms the files after the power was cut, opens the store, and reads everything. Half of the seeds damage some places. The
-/// other seeds cut off the end of the growing segment. Returns whether damage is
-/// reported.
+/// other seeds cut off the end of the growing segment. Returns whether damage is reported.
 pub async fn run(world: &mut World, totals: &mut Totals) -> Result<bool, Failure> {
     if world.random.one_in(2) {
         return cut_end(world, totals).await;
     }
+    world.forget_quarantines();
     let places = 1 + world.random.below(PLACES_MAX);
     let damages: Vec<String> = (0..places).filter_map(|_| world.disk.damage()).collect();
     totals.damages += damages.len() as u64;

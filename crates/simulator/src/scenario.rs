@@ -76,9 +76,9 @@ impl Life {
         };
         let slowness = match random.below(6) {
             // A slow disk.
-            0 => Slowness { one_in: 1, max: Duration::from_millis(10) },
+            0 => Slowness { one_in: 6, max: Duration::from_millis(5) },
             // A disk that sometimes stops for a while.
-            1 => Slowness { one_in: 60, max: Duration::from_secs(3) },
+            1 => Slowness { one_in: 500, max: Duration::from_secs(2) },
             _ => Slowness { one_in: 0, max: Duration::ZERO },
         };
         Self { steps: 3 + random.below(24), operations, faults, slowness }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tacho_drivers::embedded::Embedded;
-use tacho_model::{Kind, ManualClock, Matcher, NAME, Random};
+use tacho_model::{ManualClock, Matcher, NAME, Random};
 use tacho_store::conformance::simulation::model::{SENDER, policies};
 use tacho_store::driver::Health;
 use tacho_store::layer::faults::Faulty;
 use tacho_store::threads::Threads;
-use tacho_store::{Appended, Damages, Error, ErrorKind, Options, Store};
+use tacho_store::{Appended, Error, ErrorKind, Options, Store};
 
 use crate::agent::Agent;
 use crate::check::check;
@@ -286,7 +286,11 @@ impl World {
             self.finish_deletions(&open).await?;
             open.driver.set_quiet(true);
             if round < 2 {
-                let settled = settle(&open.store).await;
+                // A job that began before the driver was quiet may still fail.
+                let mut settled = settle(&open.store).await;
+                if settled.is_err() {
+                    settled = settle(&open.store).await;
+                }
                 settled.map_err(|e| {
                     Failure::Stuck(format!("flush or upkeep fails on a disk without faults: {e}"))
                 })?;
@@ -448,14 +452,17 @@ impl World {
     }
 }
 
-/// Checks that the store reports no damage. It may report torn ends.
+/// Checks that the store reports no damage. It may report torn ends. It may also report a place in the rows of a segment: a mark
+/// is not synced, so a power failure may lose a part of it, although an intact batch follows.
 fn check_health(store: &Store) -> Result<(), Failure> {
-    let Health { damaged, set_aside, .. } = store.driver_health();
-    let lacks = Kind::ALL.map(|kind| store.lacks(kind));
-    if damaged.is_empty() && set_aside.is_empty() && lacks.iter().all(Damages::is_empty) {
+    let Health { damaged, places_in, set_aside, .. } = store.driver_health();
+    let journals = store.stats().recovered_damaged;
+    if set_aside.is_empty() && journals == 0 && damaged.iter().all(|name| places_in.contains(name)) {
         return Ok(());
     }
-    Err(Failure::Reported(format!("damaged {damaged:?}, quarantined {set_aside:?}, {lacks:?}")))
+    Err(Failure::Reported(format!(
+        "damaged {damaged:?}, quarantined {set_aside:?}, {journals} places of journals"
+    )))
 }
 
 /// Flushes, applies all rules, merges and verifies everything.
