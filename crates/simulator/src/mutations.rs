@@ -27,9 +27,11 @@ impl Fault {
         }
     }
 
-    /// Whether a run with this fault must fail. Without a harmless sync, no run may fail.
-    pub fn is_found(self) -> bool {
-        !matches!(self, Self::Omitted(point) if point.need() != Need::Found)
+    pub const fn need(self) -> Need {
+        match self {
+            Self::Mutation(_) => Need::Found,
+            Self::Omitted(point) => point.need(),
+        }
     }
 }
 
