@@ -483,6 +483,9 @@ impl Recovery<'_> {
         if self.options.read_only {
             return Ok(());
         }
+        // The previous process may have ended before it synced these bytes.
+        let renewed = self.options.disk.renew(path, 0, SyncPoint::JournalSetAsideBytes);
+        renewed.map_err(|e| Error::io("sync journal", path, e))?;
         let kept = journal::set_aside(&*self.options.disk, self.directory, (path, generation), lack);
         let kept = kept.map_err(|e| Error::io("set journal aside", path, e))?;
         tracing::warn!(kept = %kept.display(), "journal set aside");

@@ -70,6 +70,7 @@ points! {
     JournalTornEnd: "the cut of the torn end of a recovered journal",
         Need::Harmless("`JournalRecovered` syncs the same file before the start ends");
     JournalRecovered: "the bytes of a recovered journal that no mark proves", Need::Found;
+    JournalSetAsideBytes: "the bytes of a journal that a start moves to the quarantine", Need::Found;
     JournalSetAside: "the name of a journal in the quarantine", Need::Found;
     JournalSetAsideGone: "the removal of the former name of a quarantined journal",
         Need::Harmless(
