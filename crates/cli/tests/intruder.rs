@@ -396,6 +396,149 @@ fn an_import_above_the_rate_is_delayed_and_completes() {
     assert!(text.contains("tacho_sender_waits_total{protocol=\"import\"} "), "{text}");
 }
 
+/// A dictionary with one series, and a DATA frame with samples of it.
+fn frame_of(name: &str, seq: u64, samples: i64) -> Vec<u8> {
+    let mut dictionary = DictFrame::new();
+    dictionary.series(1, [("__name__", name)].into_iter());
+    let mut data = DataFrame::new(seq, 0);
+    let sample = |n| Sample { at: seq as i64 * 1_000 + n, value: tacho_model::Value::F64(1.0) };
+    data.samples(1, &(0..samples).map(sample).collect::<Vec<_>>());
+    [dictionary.finish(), data.finish()].concat()
+}
+
+#[test]
+fn an_agent_above_the_rate_of_its_token_waits_and_other_agents_do_not() {
+    let guarded = Guarded::start();
+    let token = guarded.token("limited", &["--role", "write", "--samples-per-second-max", "1"]);
+    let other = guarded.token("other", &["--role", "write"]);
+    let (mut agent, _) = Agent::connect(guarded.server.records, "one", Some(&token));
+    let acked = |seq: u64| {
+        move |frame| match frame {
+            ServerFrame::Ack(acked) if acked >= seq => Some(()),
+            ServerFrame::Wait(ms) => panic!("the agent waits {ms} ms instead of an ACK of {seq}"),
+            _ => None,
+        }
+    };
+    // A frame above the limit is stored as a whole. The next frame waits until the rate permits these 3,000 samples.
+    agent.send_bytes(&frame_of("a", 1, 3_000));
+    agent.wait(acked(1));
+    agent.send_bytes(&frame_of("a", 2, 1));
+    let ms = agent.wait(|frame| match frame {
+        ServerFrame::Wait(ms) => Some(ms),
+        ServerFrame::Ack(2) => panic!("the frame did not wait"),
+        _ => None,
+    });
+    assert!((1..=3_000_000).contains(&ms), "{ms}");
+    let (mut free, _) = Agent::connect(guarded.server.records, "two", Some(&other));
+    for seq in 1..=2 {
+        free.send_bytes(&frame_of("b", seq, 3_000));
+        free.wait(acked(seq));
+    }
+    assert!(guarded.refused("limited", "samples_per_second") >= 1);
+    assert_eq!(guarded.refused("other", "samples_per_second"), 0);
+}
+
+/// A line of the audit log: event, token, place, and a part of the reason. Empty texts stand for absent members.
+type Line = (&'static str, &'static str, &'static str, &'static str);
+
+#[test]
+fn each_kind_of_refusal_login_and_change_of_a_token_has_one_line_in_the_audit_log() {
+    let guarded = Guarded::start();
+    let (server, at) = (&guarded.server, guarded.server.records);
+    let reader = guarded.token("reader", &["--role", "read"]);
+    let limits = ["--series-max", "1", "--samples-per-second-max", "1", "--sessions-max", "1"];
+    let limited = guarded
+        .token("limited", &[&["--role", "read,write", "--query-samples-max", "1"], &limits[..]].concat());
+    let confined = guarded.token("confined", &["--role", "read,write", "--match", "{service=\"shop\"}"]);
+    let cookie = guarded.cookie(&reader);
+    let bearer = |token: &str| format!("Bearer {token}");
+    let write = |token: &str, body: &str| {
+        server.post("/write", &[("Authorization", &bearer(token))], body.as_bytes()).status
+    };
+    let admin_only = "/api/v1/admin/merge";
+    let evil = ("Origin", "https://evil.example");
+    let begun = std::time::Instant::now();
+    // Each refusal is sent several times, and gets one line a minute.
+    for round in 1..=3 {
+        assert_eq!(server.post("/write", &[], b"a value=1").status, 401);
+        let of_ended = [("Cookie", "tacho_session=ended")];
+        assert_eq!(server.request("GET", "/api/v1/labels", &of_ended, b"").status, 401);
+        assert_eq!(server.request("GET", "/api/v1/labels", &[evil], b"").status, 403);
+        assert_eq!(server.post(admin_only, &[("Cookie", &cookie)], b"").status, 403);
+        assert_eq!(write(&confined, "a value=1\nb value=1"), 400);
+        let (mut agent, _) = Agent::connect(at, "shop", Some(&confined));
+        agent.send_bytes(&frame_of("c", round, 1));
+        agent.wait(|frame| matches!(frame, ServerFrame::Reject(_)).then_some(()));
+    }
+    assert_eq!(ask(server, "GET", "/api/v1/labels", "tacho_wrong").status, 401);
+    assert_eq!(ask(server, "POST", admin_only, &reader).status, 403);
+    assert_eq!(ask(server, "GET", "/api/v1/status/cardinality", &confined).status, 403);
+    let (first, _) = Agent::connect(at, "one", Some(&limited));
+    for _ in 0..3 {
+        assert_eq!(code(&Agent::connect(at, "two", Some(&limited)).1), 9);
+    }
+    drop(first);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    let many: String = (0..3_000).map(|n| format!("a value={n} {}\n", now - n * 1_000_000)).collect();
+    assert_eq!(write(&limited, &format!("{many}b value=1\nc value=1\n")), 400);
+    assert_eq!(write(&limited, "a value=1"), 429);
+    let query = "/api/v1/query?query=count_over_time(a[1h])";
+    for _ in 0..3 {
+        assert_eq!(ask(server, "GET", query, &limited).status, 422);
+    }
+    revoke(server, "reader");
+
+    let minutes = begun.elapsed().as_secs() as usize / 60 + 1;
+    let lines: Vec<Value> =
+        audit(guarded.data()).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let text = |line: &Value, member: &str| line[member].as_str().unwrap_or_default().to_owned();
+    let expected: [Line; 18] = [
+        ("token added", "admin", "", ""),
+        ("token added", "reader", "", ""),
+        ("token revoked", "reader", "", ""),
+        ("login", "reader", "", ""),
+        ("refused", "", "POST /write", "missing"),
+        ("refused", "", "GET /api/v1/labels", "unknown"),
+        ("refused", "", "GET /api/v1/labels", "session"),
+        ("refused", "", "GET /api/v1/labels", "a page of \"https://evil.example\" may not use this server"),
+        (
+            "refused",
+            "",
+            "POST /api/v1/admin/merge",
+            "a change with the page's cookie needs the header Origin",
+        ),
+        ("refused", "reader", "POST /api/v1/admin/merge", "does not have the role admin"),
+        ("refused", "confined", "GET /api/v1/status/cardinality", "is confined to some series"),
+        ("refused", "confined", "POST /write", "token \"confined\" is confined to {service=\"shop\"}"),
+        ("refused", "limited", "agent", "may have 1 sessions"),
+        ("refused", "limited", "POST /write", "may write 1 series a day"),
+        ("refused", "limited", "POST /write", "may write 1 records per second"),
+        ("refused", "limited", "GET /api/v1/query", "a query reads more than 1 samples"),
+        ("token added", "limited", "", ""),
+        ("token added", "confined", "", ""),
+    ];
+    for (event, token, place, reason) in expected {
+        let is_it = |line: &&Value| {
+            line["event"] == event
+                && text(line, "token") == token
+                && text(line, "place") == place
+                && text(line, "reason").contains(reason)
+        };
+        let found: Vec<&Value> = lines.iter().filter(is_it).collect();
+        let bound = 1..=minutes;
+        assert!(bound.contains(&found.len()), "{event} {token} {place} {reason}: {found:?} of {lines:#?}");
+        let by_command = event.starts_with("token ");
+        assert_eq!(found[0]["address"] == "127.0.0.1", !by_command, "{:?}", found[0]);
+        assert_eq!(found[0]["user"].is_u64(), by_command, "{:?}", found[0]);
+    }
+    // The first write of the confined token had two series. The frames of its agent have the same reason, so they get no line.
+    let of_confined =
+        |line: &&Value| text(line, "token") == "confined" && text(line, "place") == "POST /write";
+    assert_eq!(lines.iter().find(of_confined).unwrap()["refusals"], 2);
+    assert!(lines.len() <= expected.len() * minutes, "{lines:#?}");
+    assert!(guarded.refused("confined", "selector") >= 9);
+}
+
 #[test]
 fn the_audit_log_is_one_object_per_line_and_private() {
     let guarded = Guarded::start();
