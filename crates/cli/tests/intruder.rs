@@ -1,5 +1,7 @@
 //! Tests that tokens, sessions and the audit log withstand attacks.
 
+#[path = "../../server/tests/support/agent.rs"]
+mod agent;
 mod support;
 #[path = "support/tokens.rs"]
 mod tokens;
@@ -348,6 +350,57 @@ fn sessions_series_and_queries_above_a_limit_are_refused_and_counted() {
     for (reason, least) in [("sessions", 1), ("series", 1), ("query_samples", 1)] {
         assert!(guarded.refused("limited", reason) >= least, "{reason}");
     }
+}
+
+#[test]
+fn every_request_for_records_counts_toward_the_limit_on_queries_of_its_token() {
+    let guarded = Guarded::start();
+    let writer = guarded.token("writer", &["--role", "write"]);
+    let free = guarded.token("free", &["--role", "read"]);
+    let (mut sender, _) = Agent::connect(guarded.server.records, "shop", Some(&writer));
+    sender.send_bytes(&agent::dictionary(7));
+    // Each frame has 3 samples, 2 entries and 2 calls.
+    let frames = 5;
+    (1..=frames).for_each(|seq| sender.send_bytes(&agent::content::frame(seq)));
+    sender.wait(|frame| (frame == ServerFrame::Ack(frames)).then_some(()));
+    // The limit of one token is below the number of records. An analysis may read calls up to three times, in as many passes.
+    let tokens = |records: u64| {
+        [records - 1, 3 * records].map(|max| {
+            let max = max.to_string();
+            guarded.token(&format!("max{max}"), &["--role", "read", "--query-samples-max", &max])
+        })
+    };
+    let range = "start=1699999990&end=1700000100";
+    let selected = "[{\"metric\":{\"__name__\":\"heap\",\"session\":\"7\"},\"kind\":\"sample\",\
+                    \"start\":\"0\",\"end\":\"2000000000000000000\"}]";
+    let (calls, samples) = (tokens(2 * frames), tokens(3 * frames));
+    let paths = [
+        ("GET", format!("/api/v1/entries?match[]=log&{range}"), &calls),
+        ("GET", format!("/api/services?{range}"), &calls),
+        ("GET", format!("/api/operations?{range}"), &calls),
+        ("GET", format!("/api/traces?{range}"), &calls),
+        ("GET", format!("/api/calltree?{range}"), &calls),
+        ("GET", format!("/api/graph?{range}"), &calls),
+        ("GET", "/api/v1/export?match[]=heap&totals=1".to_owned(), &samples),
+        ("GET", "/api/v1/admin/count?match[]=heap".to_owned(), &samples),
+        ("POST", "/api/v1/checksum".to_owned(), &samples),
+    ];
+    for (method, path, [below, enough]) in paths {
+        let answer = |token: &str| {
+            let headers = [("Authorization", &*format!("Bearer {token}"))];
+            let body = if method == "POST" { selected } else { "" };
+            guarded.server.request(method, &path, &headers, body.as_bytes())
+        };
+        let refused = answer(below);
+        // The head of an export is sent before its records are read.
+        let status = if path.contains("/export") { 200 } else { 422 };
+        assert_eq!(refused.status, status, "{path}: {}", refused.text());
+        assert!(refused.text().contains(" records in a request: narrow"), "{path}: {}", refused.text());
+        let (full, own) = (answer(&free), answer(enough));
+        assert_eq!((own.status, own.text()), (200, full.text()), "{path}");
+        assert!(!full.text().contains(" records in a request"), "{path}: {}", full.text());
+    }
+    assert_eq!((guarded.refused("max9", "query_samples"), guarded.refused("max30", "query_samples")), (6, 0));
 }
 
 /// A body with two DATA frames. Each has more samples than the token may write in a second.
