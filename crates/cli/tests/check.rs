@@ -9,7 +9,7 @@ mod damaged;
 mod filled;
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -314,6 +314,37 @@ fn a_repair_without_one_file_keeps_the_other_files_and_states_the_loss() {
         assert_eq!(saved, 100 * kept.len(), "entries of rounds {kept:?} without {}", name.display());
         let (code, findings, _) = check(&into, &[]);
         assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+    }
+}
+
+/// Damages the headers of all chunks of samples in a file. Some of them have nine series.
+#[test]
+fn a_finding_names_all_lost_series_as_json_and_three_of_them_as_text() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, into) = (place.path().join("data"), place.path().join("new"));
+    in_runtime(fill(&data, 0..2, false));
+    for path in files(&data).into_iter().filter(|path| is_segment(path)) {
+        let mut bytes = std::fs::read(&path).unwrap();
+        for at in 0..bytes.len() - 8 {
+            if bytes[at..].starts_with(b"TCHK\x02\x01") {
+                bytes[at + 8] ^= 1;
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let (_, findings, _) = check(&data, &[]);
+    let (_, losses, _) = repair(&data, &into);
+    for found in [&findings, &losses] {
+        let named = |finding: &Value| finding["lost"]["series"].as_array().map_or(0, Vec::len);
+        let most = found.iter().max_by_key(|finding| named(finding)).unwrap();
+        assert!(named(most) > 3 && most["lost"]["series_more"] == 0, "{most}");
+        let series = most["lost"]["series"].as_array().unwrap();
+        let distinct: BTreeSet<&str> = series.iter().map(|series| series.as_str().unwrap()).collect();
+        assert!(distinct.len() == series.len() && distinct.iter().all(|one| one.contains("host=")), "{most}");
+        let (_, text, _) = run(&["check", data.to_str().unwrap()]);
+        let shown: Vec<&str> = series[..3].iter().map(|series| series.as_str().unwrap()).collect();
+        let expect = format!(" of {} and {} more series", shown.join(", "), series.len() - 3);
+        assert!(text.contains(&expect), "{expect}: {text}");
     }
 }
 
