@@ -21,7 +21,8 @@ async function run(count) {
     const end = performance.now();
     times[batch] = ((end - start) * 1_000) / BATCH;
     spentMs += end - start;
-    // Returns to the event loop, as real programs do, because only the loop serves sockets. These turns count as CPU time only.
+    // Returns to the event loop, as real programs do, because only the loop serves sockets. These turns are part of the CPU time,
+    // but not of the measured times of the batches.
     while (gapUs > 0 && (performance.now() - end) * 1_000 < gapUs * BATCH) await turn();
     if (gapUs === 0 && batch % 10 === 0) await turn();
   }

@@ -32,8 +32,8 @@ function tick() {
  * Calls begin inside random calls that are open or have just ended, or without a caller. They end in random order, with
  * attributes and sweeps in between.
  * @param {number} seed
- * @param {{ nested?: number }} how `nested`: the average number of ten ends that end the newest open call; each other end is that
- * of a random open call
+ * @param {{ nested?: number }} how `nested`: of ten steps that end a call, the average number that end the newest open call. Each
+ * other such step ends a random open call
  */
 function play(seed, { nested = 5 } = {}) {
   const all = parts();
@@ -317,7 +317,7 @@ for (const [error, text] of EXCEPTIONS) {
   test(`the text of an exception is ${text}`, () => assert.equal(exceptionText(error), text));
 }
 
-test('an internal error loses a trace and does not affect the program', () => {
+test('an internal error drops the calls of its strand, and affects neither the program nor other strands', () => {
   const all = parts();
   const operation = all.dictionary.operation(1, 'a');
   const root = all.recorder.enter(undefined, operation);

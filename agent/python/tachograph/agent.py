@@ -149,7 +149,8 @@ def _tls(settings: config.Settings) -> Optional[Tls]:
 
 
 def _flush_with_multiprocessing(agent: Agent) -> None:
-    """A process of `multiprocessing` ends without `atexit`. It runs only finalizers that were created after the fork."""
+    """Makes forked processes of `multiprocessing` call `stop` at their end. They end without `atexit`, and run only finalizers
+    that were created after the fork."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.register_after_fork(agent, lambda known: util.Finalize(known, known.stop, exitpriority=0))

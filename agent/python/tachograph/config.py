@@ -244,7 +244,7 @@ def _take(name: str, value: Any, place: str, values: dict[str, Any], warnings: l
         warnings.append(_unknown(name, place))
         return
     if name == "token":
-        values[name] = _secret(value)  # link reports a wrong one, without its text
+        values[name] = _secret(value)  # link reports an invalid token, without its text
         return
     read = known.metadata.get("read") or _READERS[type(known.default)]
     try:

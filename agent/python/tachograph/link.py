@@ -65,8 +65,8 @@ class State(Enum):
 
 
 class RefusalError(Exception):
-    """The server sent ERROR. `pause_s`: time until the next attempt. `is_of_token`: the token is the reason. `is_lasting`: the
-    server would also refuse the next attempt, or the refused frames were discarded."""
+    """The server sent ERROR. `pause_s`: time until the next attempt. `is_of_token`: the token is the reason. `is_lasting`:
+    another attempt has no use, because the server would refuse it too, or because the refused frames were discarded."""
 
     def __init__(self, message: str, pause_s: float, is_of_token: bool = False, is_lasting: bool = True) -> None:
         super().__init__(message)

@@ -64,7 +64,8 @@ class Outbox:
         return self.base
 
     def put(self, tag: int, content: bytes, calls: int = 0, samples: int = 0, entries: int = 0) -> None:
-        """Adds a record, after `begin`; the counts describe the loss if it is dropped."""
+        """Adds a record, after `begin`. `calls`, `samples`, `entries`: the numbers to count as dropped if the frame is
+        dropped."""
         wire.put_record(self.body, tag, content)
         self.counts.calls += calls
         self.counts.samples += samples

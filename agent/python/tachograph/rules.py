@@ -62,7 +62,7 @@ class Rules:
 
     def last(self, name: str, first: int) -> int:
         """Position of the rule that decides, or NO_RULE. A rule may also match a beginning of `name` with at least `first` parts.
-        If `first` is 0, `name` has only one part."""
+        If `first` is 0, `name` is not divided at its dots."""
         names: list[list[str]] = []
         for text, at, pattern in self.search:
             if text in name:

@@ -34,7 +34,7 @@ _DRIVERS = frozenset(
 )  # fmt: skip
 # Modules of libraries that wrap drivers.
 _WRAPPERS = frozenset(("sqlalchemy.exc", "django.db.utils", "peewee", "pony.orm.dbapiprovider", "tortoise.exceptions"))
-# Attributes, and classes of exceptions, of a driver's module, for drivers that are not in the list.
+# A module is also a driver if it has all of these attributes, or exception classes with all of these names (PEP 249).
 _OF_DRIVERS = ("apilevel", "paramstyle")
 _CLASSES = ("Error", "DatabaseError", "IntegrityError", "OperationalError", "ProgrammingError")
 

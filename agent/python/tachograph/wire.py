@@ -243,7 +243,7 @@ def entry(series: int, dt: int, body: int, content: bytes) -> bytes:
 
 
 def put_enter(out: bytearray, dt: int, operation: int) -> None:
-    """`operation` 0: not an enter, the innermost open call has failed."""
+    """With `operation` 0 the event is not an enter: the innermost open call ends as failed."""
     put_varint(out, dt << 1 | 1)
     put_varint(out, operation)
 

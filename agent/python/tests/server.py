@@ -94,7 +94,7 @@ class Server:
         self.folder.cleanup()
 
     def add_token(self, name: str, role: str, *flags: str) -> str:
-        """The text of a new token. From the first one on, the server requires tokens."""
+        """The text of a new token. After the first call of this method, the server requires tokens."""
         return self._run_token("add", name, "--role", role, *flags).strip()
 
     def revoke_token(self, name: str) -> None:
@@ -168,7 +168,7 @@ class ServerTest(unittest.TestCase):
     def launch(
         self, source: str, *arguments: str, python: str = sys.executable, folder: Optional[str] = None, **settings: str
     ) -> subprocess.Popen[str]:
-        """Starts a program given as text. `arguments` of the interpreter precede it, such as `-m tachograph run`."""
+        """Starts a program given as text. `arguments` precede it on the command line, such as `-m tachograph run`."""
         home = folder or self.folder()
         script = Path(home) / "app.py"
         script.write_text(source, "utf-8")

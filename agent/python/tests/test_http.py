@@ -165,7 +165,7 @@ class Wsgi(unittest.TestCase):
 
             self.check(odd, "|GET /ads/{id} http.path=/ads/17", "  work")
 
-    def test_routes_follow_the_mount_point_of_the_application(self) -> None:
+    def test_the_mount_point_of_the_application_precedes_the_route(self) -> None:
         found = type("Request", (), {"url_rule": type("Rule", (), {"rule": "/users/<name>"})()})()
         for place, name in [
             ("/shop", "/shop/users/<name>"),

@@ -9,8 +9,8 @@ use crate::units;
 /// Name of the parameter that makes a request skip unreadable records instead of failing.
 pub const ALLOW_DAMAGED: &str = "allow_damaged";
 
-/// Largest differences between stored samples and the samples before lossy encoding, which were recorded or computed by
-/// downsampling. Zero if all samples are exact.
+/// Largest differences that lossy encoding made between its input and the stored samples. The input is recorded samples, or
+/// samples that downsampling computed. Zero if all samples are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Bounds {
     /// In the unit of the values. Infinite if a relative error may be 100 % or more.

@@ -3,11 +3,11 @@
 
 const SERIES_CHARS_MAX: usize = 200;
 
-/// How most reasons of `tacho_store` begin after the series (index/admission.rs, scatter.rs). Other reasons are not separated
-/// from their series.
+/// Most reasons of `tacho_store` (index/admission.rs, scatter.rs) begin with one of these texts, directly after the series.
+/// [`parts`] does not separate other reasons from their series.
 const REASONS: [&str; 2] = [": limit of ", ": label \""];
 
-/// How the details of one series begin at the end of a reason.
+/// A reason may end with details that apply to one series only. They begin with one of these texts.
 const DETAILS: [&str; 2] = [" (new: ", " (of this series: "];
 
 /// Splits a text into the series and the reason without details of this series. If the text has another form, the
@@ -22,7 +22,7 @@ pub fn parts(text: &str) -> (&str, &str) {
     }
 }
 
-/// A text in the reason for the limit on chunks. Counts that differ between batches follow this text.
+/// Part of every reason that states the limit on chunks. The counts after this part differ between batches.
 pub const CHUNKS: &str = "(chunks_max): ";
 
 /// The part of a reason that is the same for all records refused by one limit.

@@ -12,7 +12,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// Formats whole days and hours as in rules: `30 d`, `12 h`. Formats other durations with [`duration`].
+/// Formats a number of whole days as `30 d`, and of whole hours as `12 h`. Formats other durations with [`duration`].
 pub fn days(ns: u64) -> String {
     const HOUR_NS: u64 = 3_600_000_000_000;
     match ns {

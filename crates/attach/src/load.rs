@@ -46,7 +46,8 @@ const NOT_READY: [&str; 2] =
 const PAUSE: Duration = Duration::from_millis(20);
 /// Timeout for loading, in which the agent transforms all classes that it watches.
 const LOAD_TIME_MAX: Duration = Duration::from_secs(60);
-/// Limit on the time of [`load`]: the last attempt begins before `READY_TIME_MAX` is over.
+/// Limit on the time of [`load`]. The last attempt begins before `READY_TIME_MAX` is over, and then has to connect and to load
+/// the agent.
 pub const TOTAL_TIME_MAX: Duration =
     READY_TIME_MAX.saturating_add(LISTEN_TIME_MAX).saturating_add(LOAD_TIME_MAX);
 /// Limit on the bytes of a response.
@@ -188,8 +189,8 @@ fn open(path: &Path, process: &Process, time_max: Duration) -> Result<Option<Uni
     }
 }
 
-/// Connects like `UnixStream::connect`, which would wait without a limit for a JVM that accepts no connection when its queue of
-/// connections is full.
+/// Connects to a socket, with a timeout. `UnixStream::connect` has none: it would block as long as the JVM's queue of connections
+/// is full and the JVM accepts no connection.
 fn connect_within(path: &Path, time_max: Duration) -> io::Result<UnixStream> {
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // A timeout of zero would mean no timeout.
@@ -216,7 +217,8 @@ fn send_sigquit(process: &Process) -> Result<bool, Fault> {
     // The pidfd is opened before the check, so that only the checked process can get the signal.
     let held = match rustix::process::pidfd_open(number, PidfdFlags::empty()) {
         Err(Errno::SRCH) => return Err(Fault::Ended { pid }),
-        // Kernels before 5.3 have no pidfd, and containers may forbid it. Without a pidfd the check is less strict.
+        // Kernels before 5.3 have no pidfd, and containers may forbid it. Without a pidfd, a process that gets the id after the
+        // check would get the signal.
         held => held.ok(),
     };
     if !process.now()?.handles_sigquit {

@@ -514,8 +514,9 @@ fn a_prune_keeps_what_the_kept_backups_need() {
     assert_eq!(place.prune(Keep::default()).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
+/// An interrupted first backup looks like a repository whose records are lost.
 #[test]
-fn a_prune_removes_the_objects_of_an_interrupted_first_backup() {
+fn a_prune_removes_nothing_while_the_repository_has_no_record() {
     let place = Place::new();
     let calls = Cell::new(0);
     let stop = || {
@@ -523,9 +524,18 @@ fn a_prune_removes_the_objects_of_an_interrupted_first_backup() {
         if calls.get() > 3 { Err(Error::new(ErrorKind::Closed, "stopped")) } else { Ok(()) }
     };
     place.create_while(&stop).unwrap_err();
-    assert!(!place.repository().objects().unwrap().is_empty() && !place.at.join("backups").exists());
-    assert_eq!(place.prune(Keep { last: 1, daily: 0 }).unwrap(), []);
-    assert!(place.repository().objects().unwrap().is_empty());
+    let objects = || place.repository().objects().unwrap();
+    let before = objects();
+    assert!(!before.is_empty() && !place.at.join("backups").exists());
+    let keep = Keep { last: 1, daily: 0 };
+    assert_eq!(place.prune(keep).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(objects() == before);
+    let record = place.create().unwrap().record;
+    assert_eq!(place.prune(keep).unwrap(), []);
+    fs::remove_file(place.at.join("backups").join(record.id.as_str())).unwrap();
+    let before = objects();
+    assert_eq!(place.prune(keep).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert!(objects() == before);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::{
     Chunk, Encoding, Error, GroupColumn, Header, MemberInfo, encode_executions, encode_group, summary,
 };
 
-/// Permitted error of an f64 sum, as a multiple of the rounding error that `is_sum` estimates. It is above the "ulp or two"
-/// that the format states for any order of the values.
+/// Permitted error of an f64 sum, as a multiple of the rounding error that `is_sum` estimates. This check permits more than the
+/// "ulp or two" of the format (`docs/format/chunk.md`).
 const SUM_ULPS: f64 = 4.0;
 
 /// Damaged parts of a chunk whose other parts can be used.

@@ -1,9 +1,10 @@
-//! Which samples of one body belong to series that the store knows by the text of their sender? Such samples need no labels
+//! Which samples of one body belong to known series, which the store finds by their spelling? Such samples need no labels
 //! ([ADR 0018](../../../docs/adr/0018-many-series.md)).
 //!
-//! Of two samples of a series with one time, the later one in the body must win, and the store takes the samples of known
-//! series before all others. Both hold because a series that needed labels once is not found later in the body
-//! ([`FindSeries`]), and because after a known series that needs labels anyway, no more series are known ([`Known::end`]).
+//! If two samples of a series have the same time, the later one in the body must win. But the store takes the samples of known
+//! series before all other samples of the body. Therefore a series that once got labels in a body is not found later in this body
+//! ([`FindSeries`]). And after a series that gets labels although the store may know it, no more series are found
+//! ([`Known::end`]).
 
 use tacho_model::{
     FindSeries, KNOWN_LABELS_BYTES_MAX, KnownSamples, KnownSeries, Sample, Spelling, SpellingKeys,
@@ -17,7 +18,7 @@ const BYTES_AT_ONCE: usize = 16 << 10;
 
 pub struct Known<'f> {
     keys: SpellingKeys,
-    /// `None` when no more series of the body are known.
+    /// `None` when no more series of the body are looked up.
     finder: Option<&'f mut dyn FindSeries>,
     samples: KnownSamples,
     /// Number of runs after the samples were last grouped.
@@ -51,8 +52,8 @@ impl<'f> Known<'f> {
         Some(series)
     }
 
-    /// Whether the limit permits labels of this size. A series that is not grouped may have been counted several times. Each
-    /// grouping takes time, so there is another one only after the number of runs has doubled.
+    /// Whether the limit permits labels of this size. The labels of a series count once for each run of its samples, until
+    /// [`KnownSamples::group`] joins the runs. Grouping takes time, so it is repeated only after the number of runs has doubled.
     fn has_room(&mut self, labels_bytes: usize) -> bool {
         let fits = |samples: &KnownSamples| samples.labels_bytes() + labels_bytes <= KNOWN_LABELS_BYTES_MAX;
         if fits(&self.samples) {
@@ -89,7 +90,7 @@ impl<'f> Known<'f> {
         }
     }
 
-    /// From now on, no series are known.
+    /// Ends the lookups: all further series of the body get labels.
     pub fn end(&mut self) {
         self.release();
         self.finder = None;
@@ -113,7 +114,7 @@ mod tests {
     /// Number of series whose labels reach the limit.
     const SERIES: u32 = KNOWN_LABELS_BYTES_MAX.div_ceil(LABELS_BYTES as usize) as u32;
 
-    /// Finds one series, with labels of 9 bytes, after samples of others that are in this order.
+    /// Whether a series with labels of 9 bytes is found after samples of other series in this order.
     fn finds(order: impl Iterator<Item = u32>) -> bool {
         let mut list = List::new(|keys| vec![keys.labels(b"m")]);
         let spelling = list.known[0];
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn groupings_are_as_rare_as_doublings() {
+    fn samples_are_grouped_again_only_after_the_runs_have_doubled() {
         let mut list = List::new(|keys| vec![keys.labels(b"m")]);
         let spelling = list.known[0];
         let mut known = Known::new(&mut list);
@@ -145,7 +146,7 @@ mod tests {
         // The limit is reached again before the number of runs has doubled.
         (0..3).for_each(|number| known.push(series(number), SAMPLE));
         assert!(known.find(spelling, 0).is_none());
-        // No more series are known.
+        // No more series are looked up.
         known.samples = KnownSamples::default();
         assert!(known.find(spelling, 0).is_none());
     }

@@ -12,13 +12,13 @@ pub type Frame = (u64, Arc<Batch>);
 pub struct Agent {
     /// Its session, which is also the value of the label [`SENDER`] of its series.
     pub session: u128,
-    /// Whether it sends frames over the network to the recorder, or appends them to the store.
+    /// Whether it sends frames over the network to the recorder (`network.rs`). If not, it appends them to the store.
     pub over_network: bool,
     /// The records that must be in the store.
     pub model: Model,
     /// All entries and executions that this agent ever made, even deleted ones. `values` has its samples.
     pub sent: Model,
-    /// The value of every sample that this agent ever made, by series and time.
+    /// The values of all samples that this agent ever made, by series and time.
     values: BTreeMap<(String, i64), Vec<Value>>,
     /// Frames without an ACK, with their numbers.
     pub frames: VecDeque<Frame>,

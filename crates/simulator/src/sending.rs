@@ -125,8 +125,8 @@ async fn append(store: &Store, group: &Group) -> tacho_store::Result<()> {
     Ok(())
 }
 
-/// Appends a batch. Half of the batches are appended as after a decoder that finds known series: the samples of known series have
-/// no labels.
+/// Appends a batch. Half of the batches are appended in the form that decoders return if the store knows series: the samples of
+/// known series have no labels.
 async fn append_batch(store: &Store, batch: Arc<Batch>, origin: Origin) -> tacho_store::Result<Appended> {
     if origin.seq.is_multiple_of(2) {
         return store.append(batch, Some(origin)).await;

@@ -7,7 +7,7 @@ import { labelOf, type View } from '../trace/icicle';
 import { move, visibleRows, type Step, type TreeRow } from '../trace/tree';
 
 const ROW = 28;
-/** Number of rows in the DOM above those on the screen. The same number is below. */
+/** Number of additional rows in the DOM above the screen, and below it. */
 const SPARE = 8;
 
 const STEPS: Record<string, Step> = {

@@ -83,7 +83,8 @@ export function zoom(view: View, whole: View, factor: number, around: number): V
   return clamp({ start: around - (around - view.start) * factor, end: around + (view.end - around) * factor }, whole);
 }
 
-/** Index of the frame at a point, or at most `slack` ns left or right of the point; -1 for none. Of several, the last drawn. */
+/** Index of the frame at a point, or at most `slack` ns left or right of the point; -1 for none. Of several frames, the last one
+ * of the list, which is drawn last. */
 export function frameAt(frames: readonly Frame[], at: number, row: number, slack: number): number {
   let found = -1;
   frames.forEach((frame, index) => {
@@ -94,8 +95,8 @@ export function frameAt(frames: readonly Frame[], at: number, row: number, slack
 
 export type Direction = 'up' | 'down' | 'left' | 'right';
 
-/** Target of an arrow key. Up: the parent, down: the longest child, left and right: the previous and the next sibling. Returns
- * `from` if there is no target. */
+/** Target of an arrow key. Up: the parent, down: the longest child, left and right: the previous and the next sibling that does
+ * not overlap the frame. Returns `from` if there is no target. */
 export function neighbour(frames: readonly Frame[], from: number, direction: Direction): number {
   const here = frames[from];
   if (here === undefined) return frames.length > 0 ? 0 : -1;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Such a paragraph explains the uses between the file and the named files, in both directions. The other uses must not form
-//! a circle. A longer circle needs one paragraph, which says by which files the use goes back.
+//! a circle. So a circle of more than two files needs only one paragraph, between two of its files. The paragraph says through
+//! which other files the use leads back.
 //!
 //! A file uses the file that defines a named item: imports and re-exports are followed. A module and its own submodules may
 //! use each other without a paragraph. Tests are not counted.
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_however_the_file_is_named() {
+    fn circles_are_found_with_every_form_of_import() {
         let lib = ("lib.rs", "mod a;\nmod b;\npub use a::One;");
         for text in [
             "use crate::a::One;",

@@ -1,5 +1,5 @@
 // Sends the data of the process's other threads. A thread gets no event when it is terminated or when its parent ends. So a
-// thread that terminates another thread first asks this thread to send its data, and waits. A thread that ends asks its
+// thread that terminates another thread first asks that thread to send its data, and waits. A thread that ends asks its
 // descendants in the same way. An asked thread uses its own connection. All threads share a table of states, so that only threads
 // with unsent data are asked, and the wait for a thread with a blocked loop is short.
 //

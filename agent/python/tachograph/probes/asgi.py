@@ -66,7 +66,7 @@ class Asgi:
 
     @staticmethod
     def _is_mounted(scope: Scope) -> bool:
-        """True for older servers, which give the path below the mount point."""
+        """True if the scope has a mount point that `path` does not include, as with older servers."""
         root = scope.get("root_path", "")
         return bool(root) and not str(scope.get("path", "")).startswith(root)
 

@@ -49,8 +49,8 @@ def statement(dialect: str, text: Any, cursor: Any = None, prefix: str = "") -> 
 
 
 def _text_of(query: Any, cursor: Any) -> str:
-    """The text of psycopg's `sql` objects, and of a t-string without its values. The `str` of an object of another type is not a
-    statement."""
+    """The text of a statement that is a `sql` object of psycopg or a t-string, with `?` in place of the t-string's values. Raises
+    TypeError for an object of another type, because its `str` is not a statement."""
     modules = {kind.__module__ for kind in type(query).__mro__}
     if not modules.isdisjoint(("psycopg.sql", "psycopg2.sql")):
         return str(query.as_string(cursor))
@@ -74,7 +74,7 @@ def _waiting(name: str) -> Span:
 
 
 def _subclass(base: type, make: Callable[[type], type]) -> type:
-    """The recorded subclass of a class, created once; the class itself if it is such a subclass."""
+    """The recorded subclass of `base`, created once. If `base` is already a recorded subclass: `base` itself."""
     if base in _subclasses.values():
         return base
     found = _subclasses.get(base)

@@ -26,8 +26,9 @@ const INSIDE_BYTES_MAX: usize = 16;
 const INSIDE_TABLES_BYTES_MAX: usize = 4_096;
 /// Minimum size for compression, bytes. Below it, compression saves nothing.
 const BYTES_MIN: usize = 64;
-/// Compresses the encoded column, or its numbers as bytes, if a compression is requested, and returns the smallest output.
-/// `None` if nothing is tried, or if the output saves less than a sixteenth of `written`.
+/// If a compression is requested, compresses both the encoded column `written` and the plain form of the column, and returns the
+/// smaller output. `None` if no compression is requested, if the column is nested or short, or if the output saves less than a
+/// sixteenth of `written`.
 pub(super) fn compress(look: &Look<'_>, written: &Encoded) -> Option<Encoded> {
     let codec = WRITTEN.iter().find(|codec| codec.compression == look.encoding.compression)?;
     if look.depth > 0 || written.bytes.len() < BYTES_MIN {

@@ -1,4 +1,5 @@
-//! Read only: the lowest bytes of all numbers, then their second bytes, and so on. It occurs inside of compressed columns.
+//! The lowest bytes of all numbers, then their second bytes, and so on. The codec only decodes existing chunks, in which it
+//! occurs inside of compressed columns; new chunks use `zstd`.
 
 use tacho_model::ValueType;
 

@@ -99,7 +99,7 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// Indexes in the shape of the refused calls, which have a status from 400 to 499. Such a call has not failed, because the
+    /// The refused calls, as indexes in the shape. A refused call has a status from 400 to 499. It has not failed, because the
     /// client is at fault (`docs/concepts.md`).
     pub fn refused(self) -> impl Iterator<Item = usize> + use<'a> {
         self.statuses().filter(|(_, status)| (400..500).contains(status)).filter_map(move |(call, _)| {

@@ -23,8 +23,8 @@ pub(super) fn candidates(values: Values<'_>, tolerance: Tolerance) -> impl Itera
     columns.into_iter()
 }
 
-/// Rounds to multiples of a decimal number that is at most twice the bound. Tries the largest such number with the fewest
-/// decimals, and the largest number with one more decimal.
+/// Rounds to multiples of a number that is at most twice the bound. Tries two such numbers: the largest one with as few decimals
+/// as possible, and the largest one with one more decimal.
 fn decimal(values: &[f64], bound: f64) -> Vec<Vec<f64>> {
     let round = |exponent: u8| {
         let power = 10f64.powi(exponent.into());

@@ -43,7 +43,7 @@ impl Buckets {
         }
         let part = |number: u64| {
             let (power, part) = (number >> PART_BITS, number & ((1 << PART_BITS) - 1));
-            // The guesses of powers with fewer numbers than parts are not used.
+            // From a small power of two to the next, there are fewer numbers than parts. `of` does not use these guesses.
             let shift = power.saturating_sub(PART_BITS.into());
             let first = (1u64.checked_shl(u32::try_from(power).unwrap_or(0)).unwrap_or(0)) + (part << shift);
             u16::try_from(starts.partition_point(|start| *start <= first) - 1).unwrap_or(u16::MAX)

@@ -67,8 +67,8 @@ struct Gathered<'a> {
     requests: Vec<u64>,
     /// Parts whose next part is missing so far, with the time of their last event.
     ends: HashMap<PartKey, Timestamp>,
-    /// Missing parts whose next part was found, with the cell of the next part's innermost carried call and the time of its first
-    /// event.
+    /// Parts that are missing so far, although their next part was found. With two facts about the next part: the cell of its
+    /// innermost carried call, and the time of its first event.
     starts: HashMap<PartKey, (u64, Timestamp)>,
 }
 

@@ -56,7 +56,7 @@ impl Sketch {
         counts.map(move |(place, count)| (bucket(place), *count))
     }
 
-    /// The smallest duration that is at least as long as this share of all durations, within 1 %. `None` without durations.
+    /// The quantile `quantile` (0 to 1) of the durations, within 1 %. `None` without durations.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -11,7 +11,7 @@
 //! VictoriaMetrics ignores:
 //! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
 //! - `type`: `i64` or `u64`; `f64` if absent;
-//! - `nan`: by position, the 64 bits of NaNs other than the usual NaN;
+//! - `nan`: by position, the 64 bits of NaNs other than the usual NaN (0x7ff8000000000000);
 //! - `within`: the largest distances of the values and times from the recorded values and times. If it has a member
 //!   `thinned`, each value represents many recorded values. `server/src/read/reader.rs` adds `within`.
 //!

@@ -82,7 +82,7 @@ fn errors_name_position_and_value() {
         let line = format!(
             r#"{{"metric":{{"__name__":"n"}},"values":[{values}],"timestamps":[1,2],"nanoseconds":[{nanoseconds}]}}"#
         );
-        // The end of the array, or its third number.
+        // The error is at the end of the array, or at its third number.
         let at = 78 + nanoseconds.len().min(3);
         fails(&line, &format!("byte {at}: nanoseconds do not fit the times"));
     }

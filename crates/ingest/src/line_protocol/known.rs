@@ -192,7 +192,7 @@ mod tests {
         ] {
             let mut list = list(&[("m", "v")]);
             decode(lines, &mut list);
-            // Two releases are at the end of the lines and of the body.
+            // Two of these releases follow the last line and the end of the body.
             assert_eq!(list.released, expect, "{lines}");
         }
     }

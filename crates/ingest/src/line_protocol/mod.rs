@@ -130,8 +130,8 @@ pub fn decode(input: &[u8], precision: Precision, now: Timestamp) -> Decoded {
     Decoder::default().decode(input, precision, now)
 }
 
-/// Limit in bytes on the estimated memory of heads and series that are kept from one body to the next: about 50,000
-/// series. If the memory exceeds the limit after a body, all kept heads and series are discarded.
+/// Limit in bytes on the estimated memory of heads and series that are kept from one body to the next: about 25,000
+/// heads with one field. If the memory exceeds the limit after a body, all kept heads and series are discarded.
 pub const DECODER_BYTES_MAX: usize = 16 << 20;
 
 /// If a decoder discards its heads after `n` lines, it asks the store for the series of the next `ASKED_LINES * n` lines. Then it
@@ -258,8 +258,8 @@ impl Decoder {
         Ok((line, read_time(cursor, precision)?))
     }
 
-    /// Like [`Self::read_line`]. Numbers of series that the store knows go to `known`. `None` instead of a line if it has no
-    /// other values.
+    /// Like [`Self::read_line`], but numeric values of series that the store knows go to `known`. `None` instead of a [`Line`] if
+    /// the line has no other values.
     fn read_known_line(
         &mut self,
         cursor: &mut Cursor<'_>,

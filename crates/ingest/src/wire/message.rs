@@ -171,8 +171,8 @@ pub struct Welcome {
     pub features: u64,
 }
 
-/// One record was refused; the other records of its frame were kept. If `record` is 0, it may have another meaning: the store
-/// refused the whole frame, or it refused one new series of the frame because of a limit.
+/// One record was refused; the other records of its frame were kept. A reject with `record` 0 can also mean that the store
+/// refused the whole frame, or that it refused one new series of the frame because of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// Number of the DATA frame.

@@ -37,7 +37,7 @@ pub use secret::Secret;
 pub use token::Token;
 
 pub const VERSION: u8 = 1;
-/// Features that the first servers of this version lack. WELCOME announces them.
+/// Features that were added to this protocol version later. WELCOME states which of them the server has.
 pub mod feature {
     /// DICT kind 4 and DATA tag 4: records of declared types.
     pub const RECORDS: u64 = 1;

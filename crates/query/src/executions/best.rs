@@ -1,7 +1,8 @@
-//! How good is the best call of a chunk, at most? The summary of the chunk has bounds of durations, outcomes and times. A search
-//! reads the chunks with the best bounds first, and does not read chunks whose calls cannot be among the first.
+//! How high can the calls of a chunk rank in a search? The summary of the chunk has bounds of durations, outcomes and times. From
+//! these, this file computes the highest possible rank. A search reads the chunks with the highest ranks first, and does not read
+//! chunks whose calls cannot be in the answer.
 //!
-//! This file and `search.rs` use each other: a search ranks chunks with the bounds, and the bounds depend on its conditions.
+//! This file and `search.rs` use each other: a search orders chunks by these ranks, and the ranks depend on its conditions.
 
 use tacho_chunk::{Cell, Point, SummarizedChunk};
 
@@ -11,8 +12,8 @@ use super::top::Order;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// A bound of the first part of the keys (`top.rs`) of all ended calls of a chunk that match a search. `None` if no ended call
-/// matches. The chunk may have open calls, which are not in the bound.
+/// The highest rank ([`Order::rank`]) that an ended call of a chunk can have if it matches the search. `None` if no ended call
+/// can match. Ignores calls that are still open.
 pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
     let cells: Vec<Option<u64>> =
         chunk.summary.cells.iter().map(|cell| duration(search, chunk, cell)).collect();

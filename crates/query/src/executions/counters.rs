@@ -51,8 +51,8 @@ pub enum Counts {
     Errors,
     /// The sum of the durations, ns.
     Durations,
-    /// Calls by duration. The value at an index counts the calls up to the bound at that index of [`DURATION_BOUNDS_NS`]. The
-    /// last value counts all calls.
+    /// Calls by duration. The value at an index counts the calls with a duration up to the bound at that index of
+    /// [`DURATION_BOUNDS_NS`]. The last value counts all calls.
     Buckets,
 }
 

@@ -94,7 +94,7 @@ impl Durations {
         self.max
     }
 
-    /// p50, p95 and p99. Each is the smallest duration that is at least as long as that percentage of all durations.
+    /// p50, p95 and p99. For example, p95 is the smallest duration that at least 95 % of all durations do not exceed.
     pub(super) fn percentiles(&mut self) -> [u64; 3] {
         [0.50, 0.95, 0.99].map(|quantile| self.quantile(quantile))
     }

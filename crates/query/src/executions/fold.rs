@@ -148,7 +148,8 @@ impl Rounds {
         hash & ((1 << self.bits) - 1) == self.round
     }
 
-    /// Halves the share of the first round. Returns whether this is possible.
+    /// Doubles the number of rounds, so that the share of the current round halves. Returns false without an effect after the
+    /// first round, or at the limit of rounds.
     pub(super) const fn split(&mut self) -> bool {
         let can = self.round == 0 && self.bits < BITS_MAX;
         if can {

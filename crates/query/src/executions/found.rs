@@ -193,8 +193,8 @@ impl Gathering {
     }
 }
 
-/// Returns the entry of a trace with the lower rank, or joins the two entries if they are parts of one segment. The worse entry
-/// stays in `headless` if its first part is missing.
+/// Joins two entries of a trace if they are parts of one segment. Otherwise returns the entry with the lower rank. The other
+/// entry goes to `headless` if its first part is missing.
 fn better(headless: &mut HashMap<(TraceId, u64), Entry>, trace: TraceId, known: Entry, row: Entry) -> Entry {
     if known.base == row.base {
         return known.join(row);

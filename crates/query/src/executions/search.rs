@@ -284,7 +284,8 @@ impl Searching {
         }
     }
 
-    /// A bound of the keys of the calls of a chunk; `None` if no call matches. The chunk may not be read.
+    /// The highest rank that a matching call of a chunk can have; `None` if no call can match. Also drops candidates whose
+    /// segment continues in this chunk, because the search may skip the blocks of the chunk.
     fn best_of(&mut self, chunk: SummarizedChunk<'_>) -> Option<u64> {
         let mut is_open = false;
         for part in &chunk.summary.loose {

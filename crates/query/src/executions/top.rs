@@ -34,7 +34,7 @@ impl Order {
         (self.rank(start, duration_ns), Reverse(trace))
     }
 
-    /// The first part of a key.
+    /// The first part of a key. The call with the higher rank comes first.
     pub(super) const fn rank(self, start: Timestamp, duration_ns: u64) -> u64 {
         // Flipping the sign bit keeps the order of times.
         let start = start.cast_unsigned() ^ (1 << 63);
@@ -54,7 +54,7 @@ pub(super) struct Top {
     max: usize,
     keys: BTreeSet<Key>,
     traces: HashMap<TraceId, (Key, Option<Match>)>,
-    /// Whether a trace was offered, or may exist, that is not kept.
+    /// Whether a trace is missing: it was offered but not kept, or it may exist but was not offered.
     is_cut: bool,
 }
 
@@ -86,12 +86,12 @@ impl Top {
         self.traces.insert(trace, (key, found()));
     }
 
-    /// Whether a call whose key is at most `rank` in its first part may be kept.
+    /// Whether calls may be kept if their highest rank is `rank`.
     pub(super) fn may_take(&self, rank: u64) -> bool {
         self.traces.len() < self.max || self.keys.first().is_none_or(|(worst, _)| *worst <= rank)
     }
 
-    /// Notes that calls were not offered which have a key worse than all kept keys.
+    /// Notes that some calls were not offered, because their keys are worse than all kept keys.
     pub(super) const fn cut(&mut self) {
         self.is_cut = true;
     }
@@ -108,7 +108,7 @@ impl Top {
         self.is_cut
     }
 
-    /// The worst key that is kept, if a trace was dropped. No dropped trace has a better key.
+    /// The worst key that is kept, if a trace is missing. No missing trace has a better key.
     pub(super) fn threshold(&self) -> Option<Key> {
         self.keys.first().copied().filter(|_| self.is_cut)
     }

@@ -212,7 +212,7 @@ fn mistyped(wanted: &str) -> Error {
     Error::execution(format!("internal: operand is not of the type {wanted}"))
 }
 
-/// Where a node creates rows: the number of steps of a row, and the limits on rows.
+/// What a node needs to create rows: its steps, and the limits on points and on the bytes of labels.
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas<'l> {
     pub grid: Grid,

@@ -109,7 +109,7 @@ impl Frequencies {
         }
         let size = 1usize << self.log;
         let step = (size >> 1) + (size >> 3) + 3;
-        // Products instead of sums, so that the positions do not depend on each other.
+        // Each position is computed as a product. A sum would depend on the previous position.
         for (number, token) in sorted.iter().take(size).enumerate() {
             if let Some(state) = states.get_mut((number * step) & (size - 1) & (STATES_MAX - 1)) {
                 *state = *token;

@@ -112,7 +112,7 @@ title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
     }
 
     @Test
-    void garbageDoesNotHarm() throws Exception {
+    void garbageIsAnsweredWith400() throws Exception {
         try (Socket socket = new Socket("127.0.0.1", board.port())) {
             socket.getOutputStream()
                     .write("\0\1\2 garbage\r\n\r\n".getBytes(StandardCharsets.ISO_8859_1));
@@ -143,7 +143,7 @@ title=a&text=b&contact=c&price=1&more=2   | unknown parameter more
     }
 
     @Test
-    void aFileKeepsTheBoard(@TempDir Path directory) throws Exception {
+    void aBoardInAFileSurvivesARestart(@TempDir Path directory) throws Exception {
         String[] options = {"--db", "file:" + directory.resolve("board"), "--seed-ads", "3"};
         try (BoardClient first = new BoardClient(options)) {
             check(first.send("POST", "/ads", BoardScenario.LAMP), 201, "posted #4");

@@ -256,7 +256,7 @@ class AggregateIT {
                                                             each ->
                                                                     each.operation()
                                                                             .contains("leaf"))),
-                    () -> "the rule did not end the move: " + server.probed());
+                    () -> "the rule did not end the aggregation: " + server.probed());
             program.say("end");
             program.finish();
             assertNull(server.fault);

@@ -249,7 +249,7 @@ class RecordingIT {
 
     /**
      * The samplers run a second after the start, and again an hour later. The program ends before
-     * that, so the agent must send the final counts at the end.
+     * the second run, so the agent must send the final counts at the end.
      */
     @ParameterizedTest
     @ValueSource(ints = {17, 25})

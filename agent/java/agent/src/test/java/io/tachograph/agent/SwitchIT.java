@@ -305,7 +305,7 @@ class SwitchIT {
         }
     }
 
-    /** Exclusions are not logged. */
+    /** A pattern of {@code exclude} without matches is not logged. */
     @Test
     void patternsOfAShortProgramAreLoggedAtItsEnd() throws Exception {
         try (WireServer server = new WireServer()) {

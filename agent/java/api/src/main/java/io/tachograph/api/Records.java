@@ -24,7 +24,7 @@ public final class Records {
         }
     }
 
-    /** An agent that is loaded after this class calls this method. */
+    /** Called by an agent if this class is already loaded when the agent starts. */
     public static void attached() {
         if (isAgentThere()) {
             SITE.setTarget(constant(true));

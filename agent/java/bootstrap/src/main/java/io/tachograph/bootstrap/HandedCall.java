@@ -123,8 +123,8 @@ public final class HandedCall {
     // ---- on any thread ----
 
     /**
-     * The parent of calls that this call causes: this call, or its parent if this call is not
-     * recorded. Null until the thread that began the call leaves it, and without a parent.
+     * The parent of calls that this call causes: this call or, if this call is not recorded, its
+     * parent, which may be null. Before the thread that began this call has left it: null.
      */
     public Context context() {
         return context;

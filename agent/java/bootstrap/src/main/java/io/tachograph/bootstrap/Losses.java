@@ -16,8 +16,9 @@ public final class Losses {
     private Losses() {}
 
     /**
-     * Counts a task, a thread or a later answer of a request whose calls may lack their parent. The
-     * agent had no space to remember the parent, or several calls may have submitted the task.
+     * Counts work on another thread (a task, a started thread, a late answer to a request) whose
+     * calls may lack their parent. The agent had no space to remember the parent, or several calls
+     * may have submitted the task.
      */
     public static void parent() {
         PARENTS.incrementAndGet();

@@ -10,8 +10,9 @@ import java.util.Arrays;
  */
 public final class Tallies {
     /**
-     * Maximum number of pairs in the table of one thread; further pairs share one tally. It is far
-     * above {@link CallPairs#PAIRS_MAX}, because many pairs share the tally of {@code (other)}.
+     * Maximum number of pairs in the table of one thread; further pairs share one tally. The table
+     * may have far more pairs than the {@link CallPairs#PAIRS_MAX} that are counted separately:
+     * pairs that share the tally of {@code (other)} are in the table, too.
      */
     private static final int KEYS_MAX = 4_096;
 
@@ -75,8 +76,8 @@ public final class Tallies {
     }
 
     /**
-     * Begins a call after missed exits. When a recorded call ends, the counted calls inside it
-     * count as ended too.
+     * Begins a call after the exits of earlier counted calls were missed: these calls were inside a
+     * recorded call that has ended, so they count as ended, too.
      */
     private int enterAfterMissed(int operation, int depth, int recorded) {
         while (openCount > 0 && (int) (open[openCount - 1] >>> 32) > depth) {

@@ -106,7 +106,10 @@ class ServletIT {
         }
     }
 
-    /** The request of the wrapper is recorded without a status, or it is not recorded. */
+    /**
+     * If {@code getStatus} or {@code isAsyncStarted} throws, the request is recorded without a
+     * status. If {@code getHeader} throws, the request is not recorded.
+     */
     @ParameterizedTest
     @MethodSource("jdks")
     void aWrapperThatThrowsAffectsOnlyItsOwnRequest(int jdk) throws Exception {

@@ -20,8 +20,9 @@ public final class Startup {
      */
     public static void start(String arguments, Instrumentation instrumentation, JarFile jar)
             throws IOException {
-        // Not in Premain: BootstrapClasses exports a package of the JDK to its own module. Loaded
-        // by the class loader of Premain, it would be in the module of the program.
+        // BootstrapClasses exports a package of the JDK to the module that contains
+        // BootstrapClasses. Premain does not make this call, because its class loader would put
+        // BootstrapClasses into a module of the program.
         BootstrapClasses.install(instrumentation, jar);
         Agent.start(arguments, instrumentation, Probes.all());
     }

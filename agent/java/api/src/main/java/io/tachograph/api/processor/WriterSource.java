@@ -96,7 +96,7 @@ final class WriterSource {
         line(3, "try {");
         line(4, call + ";");
         line(3, "} catch (Throwable e) {");
-        line(4, "// The code of a value failed, or stack or memory ran out: the record is");
+        line(4, "// Code that reads a value failed, or stack or memory ran out: the record is");
         line(4, "// dropped and the program continues.");
         line(4, "try {");
         line(5, API + "RecordWriter.failed(" + literal(record.name) + ", e);");

@@ -22,8 +22,9 @@ final class FaultHandler extends StackManipulation.AbstractBase {
     private static final String FAULTS = AdviceFaults.class.getName().replace('.', '/');
 
     /**
-     * Maximum size of the operand stack in addition to the exception. The stack has at most 6 words
-     * (an array, an index and two longs), after the word of the exception is free again.
+     * Words of the operand stack in addition to the word of the exception. The second statement
+     * needs 6 words (an array, an index and two longs); one of them is the word of the exception,
+     * which the first statement has freed.
      */
     private static final int STACK = 5;
 

@@ -98,7 +98,7 @@ public final class Instrumenter {
                 installed++;
                 methodsProbed |= probe == methods;
             } catch (LinkageError e) {
-                // The program's modules may not include the part of the JDK that the probe needs.
+                // The JVM may lack the module of the JDK whose classes the probe needs.
                 log.detail("the probe " + probe.name() + " is not installed: " + e);
             }
         }

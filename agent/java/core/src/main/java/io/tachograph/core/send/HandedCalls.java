@@ -6,7 +6,7 @@ import io.tachograph.core.wire.Dictionary;
 import io.tachograph.core.wire.SegmentRecord;
 
 /**
- * Writes the last part of each call that its thread has left before the call ended.
+ * Writes the last part of each call that ended after its thread had left it.
  *
  * <p>Before: {@link HandedCall}, and {@link RingReader}, which wrote the earlier parts. After:
  * {@link Outbox}.

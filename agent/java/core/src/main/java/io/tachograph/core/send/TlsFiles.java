@@ -51,7 +51,10 @@ final class TlsFiles {
     private static final Pattern BLOCK =
             Pattern.compile("-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \\1-----");
 
-    /** PKCS #8, and the older form of OpenSSL. The word alone may also be in a comment. */
+    /**
+     * Matches an encrypted key: in PKCS #8, or in the older format of OpenSSL. The word {@code
+     * ENCRYPTED} alone does not match, because it may also be in a comment.
+     */
     private static final Pattern ENCRYPTED =
             Pattern.compile(
                     "^(-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)",
@@ -202,7 +205,10 @@ final class TlsFiles {
                         : Messages.TLS_NO_KEY + remedy(text, key));
     }
 
-    /** The remedy for a PKCS #12 file. It begins with the tag of a sequence and a long length. */
+    /**
+     * Returns the remedy for a PKCS #12 file; empty for other files. A PKCS #12 file begins with
+     * the tag of a sequence and a length in the long form.
+     */
     private static String remedy(String text, String path) {
         boolean isBinary = text.length() > 1 && text.charAt(0) == 0x30 && text.charAt(1) >= 0x80;
         return isBinary ? "; convert a PKCS #12 file: openssl pkcs12 -nodes -in " + path : "";

@@ -237,8 +237,8 @@ class TraceKeeperTest {
             load.second("a=1 b=1");
             seconds++;
         }
-        // Shares come from the previous second, so a trace of the first quiet second may not be
-        // recorded.
+        // Shares come from the previous second, so the first quiet second may still have an
+        // unrecorded trace.
         assertTrue(seconds == 30 || seconds == 31, "the end was logged after " + seconds + " s");
         assertEquals("all traces are recorded again", said(load).get(1));
     }

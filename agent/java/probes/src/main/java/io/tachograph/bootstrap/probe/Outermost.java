@@ -16,8 +16,8 @@ public final class Outermost {
     public static final int CONNECTION = 4;
 
     /**
-     * Open while a pool starts one of its threads. The current call is not the parent of the
-     * thread, which outlives the call.
+     * The sort that is open while a pool starts one of its threads. The current call is not the
+     * parent of the thread, which outlives the call.
      */
     public static final int POOL_THREAD = 5;
 
