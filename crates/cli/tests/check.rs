@@ -1,5 +1,5 @@
 //! Tests `tacho check` and `tacho repair`. An undamaged directory is clean, even while a server writes to it. A check reports a
-//! changed bit of a file with a checksum, and a missing, short or foreign file. A repair loses only damaged records.
+//! missing, short or foreign file. `flips.rs` changes bits.
 
 #[path = "support/checked.rs"]
 mod checked;
@@ -9,7 +9,7 @@ mod damaged;
 mod filled;
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,11 +21,6 @@ use filled::{SECOND, START, directory, fill, in_runtime};
 use serde_json::Value;
 use support::{Server, run};
 use tacho_model::{Kind, Labels, NAME};
-
-/// Number of flipped bits; `TACHO_CHECK_FLIPS` sets another number.
-const FLIPS: usize = 200;
-/// Number of repairs, each after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
-const REPAIRS: usize = 30;
 
 #[test]
 fn a_directory_at_rest_is_clean_and_unchanged() {
@@ -131,54 +126,6 @@ fn a_directory_is_clean_while_files_are_removed() {
     });
 }
 
-/// The next pseudo-random number of a seed.
-fn draw(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The files of the tested directory that have no checksum: the locks, the disk reserve and two JSON files.
-const WITHOUT_CHECKSUM: [&str; 4] = ["LOCK", "RESERVE", "probes.json", "record_types.json"];
-
-#[test]
-fn every_flipped_bit_is_reported() {
-    let place = tempfile::tempdir().unwrap();
-    let (data, damaged) = (place.path().join("data"), place.path().join("damaged"));
-    directory(&data);
-    let (_, findings, _) = check(&data, &[]);
-    let clean = findings.len();
-    copy(&data, &damaged);
-    let is_checked =
-        |path: &PathBuf| !WITHOUT_CHECKSUM.contains(&path.file_name().unwrap().to_str().unwrap());
-    let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
-    let flips = support::number_from("TACHO_CHECK_FLIPS", FLIPS);
-    let (mut state, mut missed, mut kinds) = (20_261_124, Vec::new(), BTreeMap::new());
-    for n in 0..flips {
-        let path = &files[n % files.len()];
-        let whole = std::fs::read(path).unwrap();
-        let bit = draw(&mut state) as usize % (whole.len() * 8);
-        let mut changed = whole.clone();
-        changed[bit / 8] ^= 1 << (bit % 8);
-        std::fs::write(path, changed).unwrap();
-        let (code, findings, _) = check(&damaged, &[]);
-        std::fs::write(path, whole).unwrap();
-        let name = path.strip_prefix(&damaged).unwrap().display().to_string();
-        if findings.len() <= clean {
-            missed.push(format!("{name}, byte {}, bit {}: exit {code}", bit / 8, bit % 8));
-        }
-        let first = findings.iter().find(|finding| finding["severity"] != "note");
-        *kinds.entry(first.map_or("note", |f| f["kind"].as_str().unwrap()).to_owned()).or_insert(0) += 1;
-    }
-    println!("{flips} flips: {kinds:?}");
-    assert_eq!(missed, Vec::<String>::new(), "of {flips} flips");
-}
-
-/// Maximum number of records of one row or one journal batch. The test assumes this number if the real number is unreadable.
-const UNIT_RECORDS: usize = 12 * 600;
-
 #[test]
 fn a_repair_of_an_undamaged_directory_loses_nothing() {
     let place = tempfile::tempdir().unwrap();
@@ -200,54 +147,6 @@ fn a_repair_of_an_undamaged_directory_loses_nothing() {
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     drop(server);
     assert_eq!(records(&into), records(&data));
-}
-
-#[test]
-fn a_repair_loses_only_damaged_records() {
-    let place = tempfile::tempdir().unwrap();
-    let (data, damaged, into) =
-        (place.path().join("data"), place.path().join("damaged"), place.path().join("new"));
-    directory(&data);
-    copy(&data, &damaged);
-    let whole = records(&data);
-    let is_checked = |path: &PathBuf| path.extension().is_some_and(|e| e == "segment" || e == "journal");
-    let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
-    let flips = support::number_from("TACHO_REPAIR_FLIPS", REPAIRS);
-    let (mut state, mut lost_all, mut partly) = (4_711, 0, 0);
-    for n in 0..flips {
-        let path = &files[n % files.len()];
-        let bytes = std::fs::read(path).unwrap();
-        let bit = draw(&mut state) as usize % (bytes.len() * 8);
-        let mut changed = bytes.clone();
-        changed[bit / 8] ^= 1 << (bit % 8);
-        std::fs::write(path, changed).unwrap();
-        let (code, losses, summary) = repair(&damaged, &into);
-        std::fs::write(path, bytes).unwrap();
-        let at = format!("{}, bit {bit}: {losses:?}", path.display());
-        let saved = records(&into);
-        let lost = whole.difference(&saved).count();
-        let stated = &summary["findings"]["lost"];
-        let number = |name: &str| stated[name].as_u64().unwrap() as usize;
-        let stated =
-            number("samples") + number("entries") + number("calls") + number("unknown") * UNIT_RECORDS;
-        assert!(lost <= stated, "{lost} records are lost, the repair states at most {stated}: {at}");
-        let groups = usize::from(losses.iter().any(|loss| loss["kind"] == "series-unknown"));
-        assert!(groups == 1 || lost <= UNIT_RECORDS, "{lost} records are lost by one bit: {at}");
-        let reappear = losses.iter().any(|loss| loss["effect"].as_str().unwrap().contains("reappear"));
-        assert!(reappear || saved.is_subset(&whole), "new records: {at}");
-        assert_eq!(code, i32::from(!losses.is_empty()), "{at}");
-        let (code, findings, _) = check(&into, &[]);
-        assert_eq!((code, of(&findings, "damage")), (0, vec![]), "{at}");
-        assert_eq!(of(&findings, "warning"), Vec::<String>::new(), "{at}");
-        lost_all += lost;
-        partly += usize::from(
-            lost > 0 && losses.iter().any(|loss| loss["lost"]["records"].as_u64() == Some(lost as u64)),
-        );
-    }
-    println!(
-        "{flips} repairs: {lost_all} of {} records lost; {partly} repairs state the exact number",
-        flips * whole.len()
-    );
 }
 
 /// A merge writes its rows together with a row that holds the last sequence. There is no other copy of the sequence until the
@@ -314,6 +213,37 @@ fn a_repair_without_one_file_keeps_the_other_files_and_states_the_loss() {
         assert_eq!(saved, 100 * kept.len(), "entries of rounds {kept:?} without {}", name.display());
         let (code, findings, _) = check(&into, &[]);
         assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+    }
+}
+
+/// Damages the headers of all chunks of samples in a file. Some of them have nine series.
+#[test]
+fn a_finding_names_all_lost_series_as_json_and_three_of_them_as_text() {
+    let place = tempfile::tempdir().unwrap();
+    let (data, into) = (place.path().join("data"), place.path().join("new"));
+    in_runtime(fill(&data, 0..2, false));
+    for path in files(&data).into_iter().filter(|path| is_segment(path)) {
+        let mut bytes = std::fs::read(&path).unwrap();
+        for at in 0..bytes.len() - 8 {
+            if bytes[at..].starts_with(b"TCHK\x02\x01") {
+                bytes[at + 8] ^= 1;
+            }
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let (_, findings, _) = check(&data, &[]);
+    let (_, losses, _) = repair(&data, &into);
+    for found in [&findings, &losses] {
+        let named = |finding: &Value| finding["lost"]["series"].as_array().map_or(0, Vec::len);
+        let most = found.iter().max_by_key(|finding| named(finding)).unwrap();
+        assert!(named(most) > 3 && most["lost"]["series_more"] == 0, "{most}");
+        let series = most["lost"]["series"].as_array().unwrap();
+        let distinct: BTreeSet<&str> = series.iter().map(|series| series.as_str().unwrap()).collect();
+        assert!(distinct.len() == series.len() && distinct.iter().all(|one| one.contains("host=")), "{most}");
+        let (_, text, _) = run(&["check", data.to_str().unwrap()]);
+        let shown: Vec<&str> = series[..3].iter().map(|series| series.as_str().unwrap()).collect();
+        let expect = format!(" of {} and {} more series", shown.join(", "), series.len() - 3);
+        assert!(text.contains(&expect), "{expect}: {text}");
     }
 }
 

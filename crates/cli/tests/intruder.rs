@@ -1,73 +1,16 @@
 //! Tests that tokens, sessions and the audit log withstand attacks.
 
+#[path = "support/guarded.rs"]
+mod guarded;
 mod support;
 #[path = "support/tokens.rs"]
 mod tokens;
 
-use std::path::Path;
-
+use guarded::Guarded;
 use serde_json::Value;
-use support::{Response, Server, run, wait_for};
-use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, Hello, ServerFrame};
-use tacho_model::Sample;
+use support::{Server, run};
+use tacho_ingest::wire::ServerFrame;
 use tokens::{Agent, add, add_to, ask, audit, changing, code, revoke};
-
-/// A server with an administrator's token.
-struct Guarded {
-    server: Server,
-    admin: String,
-    place: tempfile::TempDir,
-}
-
-impl Guarded {
-    fn start() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let data = place.path().join("data");
-        let admin = add(&data, "admin", &["--role", "admin"]);
-        let server = Server::start(&data);
-        // `changing` waits for a further log line about a read of the tokens. The line about the first read must exist before.
-        wait_for("the log line about the tokens", || server.log().contains("tokens read").then_some(()));
-        Self { server, admin, place }
-    }
-
-    fn token(&self, name: &str, more: &[&str]) -> String {
-        add_to(&self.server, name, more)
-    }
-
-    fn data(&self) -> &Path {
-        &self.server.data
-    }
-
-    fn origin(&self) -> String {
-        format!("http://{}", self.server.http)
-    }
-
-    /// Logs in as the page does. `more` are further headers.
-    fn login(&self, token: &str, more: &[(&str, &str)]) -> Response {
-        let origin = self.origin();
-        let headers = [("Origin", &*origin), ("Content-Type", "application/json")];
-        let headers: Vec<(&str, &str)> = headers.iter().chain(more).copied().collect();
-        let body = serde_json::json!({ "token": token }).to_string();
-        self.server.post("/api/session", &headers, body.as_bytes())
-    }
-
-    fn cookie(&self, token: &str) -> String {
-        let response = self.login(token, &[]);
-        assert_eq!(response.status, 200, "{}", response.text());
-        let set = response.header("set-cookie").expect("a cookie is set").to_owned();
-        assert!(
-            set.contains("; HttpOnly") && set.contains("; SameSite=Strict") && !set.contains(token),
-            "{set}"
-        );
-        set.split(';').next().unwrap().to_owned()
-    }
-
-    fn refused(&self, token: &str, reason: &str) -> u64 {
-        let text = ask(&self.server, "GET", "/metrics", &self.admin).text();
-        let begin = format!("tacho_token_refused_total{{token=\"{token}\",reason=\"{reason}\"}} ");
-        text.lines().find_map(|line| line.strip_prefix(&*begin)?.parse().ok()).unwrap_or(0)
-    }
-}
 
 #[test]
 fn a_cookie_does_not_begin_a_new_session() {
@@ -325,75 +268,6 @@ fn an_agent_cannot_pose_as_another_service() {
     let last = agent.wait(|frame| matches!(frame, ServerFrame::Error { .. }).then_some(frame));
     assert_eq!(code(&last), 12);
     assert!(audit(guarded.data()).contains("is confined to"), "{}", audit(guarded.data()));
-}
-
-#[test]
-fn sessions_series_and_queries_above_a_limit_are_refused_and_counted() {
-    let guarded = Guarded::start();
-    let limits =
-        ["--role", "read,write", "--sessions-max", "1", "--series-max", "2", "--query-samples-max", "1"];
-    let token = guarded.token("limited", &limits);
-    let at = guarded.server.records;
-    let (first, _) = Agent::connect(at, "one", Some(&token));
-    assert_eq!(code(&Agent::connect(at, "two", Some(&token)).1), 9);
-    drop(first);
-    let bearer = format!("Bearer {token}");
-    let write = |body: &str| guarded.server.post("/write", &[("Authorization", &bearer)], body.as_bytes());
-    assert_eq!(write("a value=1\nb value=1\na value=2\n").status, 204);
-    let over = write("a value=3\nc value=1\n");
-    assert!(over.status == 400 && over.text().contains("may write 2 series a day"), "{}", over.text());
-    let query = ask(&guarded.server, "GET", "/api/v1/query?query=count_over_time(a[1h])", &token);
-    assert_eq!(query.status, 422, "{}", query.text());
-    assert!(query.text().contains("more than 1 samples"), "{}", query.text());
-    for (reason, least) in [("sessions", 1), ("series", 1), ("query_samples", 1)] {
-        assert!(guarded.refused("limited", reason) >= least, "{reason}");
-    }
-}
-
-/// A body with two DATA frames. Each has more samples than the token may write in a second.
-fn two_frames() -> Vec<u8> {
-    let mut body = Vec::new();
-    let hello =
-        Hello { version_min: 1, version_max: 1, session: 77, pairs: vec![], secret: None, token: None };
-    ClientFrame::Hello(hello).encode(&mut body);
-    let mut dictionary = DictFrame::new();
-    dictionary.series(1, [("__name__", "imported")].into_iter());
-    body.extend(dictionary.finish());
-    for seq in 1..=2 {
-        let mut data = DataFrame::new(seq, 0);
-        let sample = |n| Sample { at: seq as i64 * 1_000 + n, value: tacho_model::Value::F64(1.0) };
-        data.samples(1, &(0..30).map(sample).collect::<Vec<_>>());
-        body.extend(data.finish());
-    }
-    body
-}
-
-#[test]
-fn an_import_above_the_rate_is_delayed_and_completes() {
-    let guarded = Guarded::start();
-    let token = guarded.token("limited", &["--role", "write", "--samples-per-second-max", "20"]);
-    let bearer = format!("Bearer {token}");
-    let body = two_frames();
-    let post = || guarded.server.post("/api/v1/import", &[("Authorization", &bearer)], &body);
-    let first = post();
-    assert_eq!(first.status, 429, "{}", first.text());
-    assert!(first.header("retry-after").is_some_and(|seconds| seconds != "0"));
-    let done = wait_for("the import to end", || Some(post()).filter(|response| response.status == 200));
-    assert_eq!(done.json()["data"]["repeated"].as_u64(), Some(1), "{}", done.text());
-    assert!(guarded.refused("limited", "samples_per_second") >= 1);
-
-    let lines: String = (1..=200).map(|at| format!("m value=1 {at}\n")).collect();
-    let write = || guarded.server.post("/write", &[("Authorization", &bearer)], lines.as_bytes()).status;
-    let mut delayed = 0;
-    while delayed < 2 {
-        match write() {
-            429 => delayed += 1,
-            status => assert_eq!(status, 204),
-        }
-    }
-    let text = ask(&guarded.server, "GET", "/metrics", &guarded.admin).text();
-    assert!(text.contains("tacho_sender_waits_total{protocol=\"line\"} 2\n"), "{text}");
-    assert!(text.contains("tacho_sender_waits_total{protocol=\"import\"} "), "{text}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use java::{Java, Program};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use support::{Server, wait_for};
 use tacho_ingest::wire::{ClientFrame, ErrorCode, FrameDecoder, Hello, ServerFrame};
@@ -109,7 +109,7 @@ fn fails(output: &Output, expect: &[&str]) {
     }
 }
 
-/// The answer to HELLO.
+/// The answer to HELLO; `None` if the handshake fails, or the server closes the connection.
 fn greeting(mut stream: impl Read + Write) -> Option<ServerFrame> {
     let pairs = [("service", "shop"), ("host", "h1"), ("instance", "")];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
@@ -123,7 +123,10 @@ fn greeting(mut stream: impl Read + Write) -> Option<ServerFrame> {
         token: None,
     })
     .encode(&mut bytes);
-    stream.write_all(&bytes).unwrap();
+    // The first write does the handshake, which may fail.
+    if stream.write_all(&bytes).is_err() {
+        return None;
+    }
     let mut decoder = FrameDecoder::new();
     let mut buffer = [0; 1_024];
     loop {
@@ -144,14 +147,28 @@ fn plain(at: SocketAddr) -> TcpStream {
 }
 
 fn encrypted(at: SocketAddr, ca: &Path) -> StreamOwned<ClientConnection, TcpStream> {
+    encrypted_as(None, at, ca)
+}
+
+fn encrypted_as(
+    client: Option<&Pair>,
+    at: SocketAddr,
+    ca: &Path,
+) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match client {
+        None => config.with_no_client_auth(),
+        Some(Pair { cert, key }) => {
+            let chain = vec![CertificateDer::from_pem_file(cert).unwrap()];
+            config.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(key).unwrap()).unwrap()
+        }
+    };
     let name = ServerName::try_from("127.0.0.1").unwrap();
     StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), plain(at))
 }
@@ -258,21 +275,58 @@ fn client_certificates_of_the_authority_are_required() {
 }
 
 #[test]
-fn changed_certificates_are_used_without_a_restart() {
+fn changed_certificates_are_used_on_both_ports_without_a_restart() {
     let place = tempfile::tempdir().unwrap();
     let [old, new] = ["old", "new"].map(|name| Authority::new(place.path(), name));
     let pair = old.sign("server");
     let server = start(&place.path().join("data"), &pair, &[]);
-    let answers =
-        |authority: &Authority| ask(&https(&server), &[("TACHO_TLS_CA", &authority.file)]).status.success();
+    let answers = |authority: &Authority| {
+        let greeted = greeting(encrypted(server.records, &authority.file));
+        let of_http = ask(&https(&server), &[("TACHO_TLS_CA", &authority.file)]).status.success();
+        (of_http, matches!(greeted, Some(ServerFrame::Welcome(_))))
+    };
     let until = |told: &str| wait_for(told, || server.log().contains(told).then_some(()));
-    assert!(answers(&old) && !answers(&new));
+    assert_eq!([answers(&old), answers(&new)], [(true, true), (false, false)]);
     new.sign("server");
     until("new TLS certificates are in use");
-    assert!(answers(&new) && !answers(&old));
+    assert_eq!([answers(&old), answers(&new)], [(false, false), (true, true)]);
     fs::write(&pair.cert, "-----BEGIN CERTIFICATE-----\n").unwrap();
     until("the earlier certificates stay in use");
-    assert!(answers(&new));
+    assert_eq!(answers(&new), (true, true));
+}
+
+#[test]
+fn a_changed_authority_of_client_certificates_is_used_on_both_ports_without_a_restart() {
+    let place = tempfile::tempdir().unwrap();
+    let [ours, old, new] = ["ca", "old", "new"].map(|name| Authority::new(place.path(), name));
+    let trusted = place.path().join("clients.pem");
+    let trust = |authority: &Authority| {
+        let next = trusted.with_extension("new");
+        fs::copy(&authority.file, &next).unwrap();
+        fs::rename(next, &trusted).unwrap();
+    };
+    trust(&old);
+    let server =
+        start(&place.path().join("data"), &ours.sign("server"), &["--tls-client-ca", text(&trusted)]);
+    let clients = [old.sign("of-old"), new.sign("of-new")];
+    let accepted = || {
+        clients.each_ref().map(|pair| {
+            let variables = [
+                ("TACHO_TLS_CA", &*ours.file),
+                ("TACHO_TLS_CLIENT_CERT", &pair.cert),
+                ("TACHO_TLS_CLIENT_KEY", &pair.key),
+            ];
+            let greeted = greeting(encrypted_as(Some(pair), server.records, &ours.file));
+            let of_http = ask(&https(&server), &variables).status.success();
+            (of_http, matches!(greeted, Some(ServerFrame::Welcome(_))))
+        })
+    };
+    assert_eq!(accepted(), [(true, true), (false, false)]);
+    trust(&new);
+    let told = "new TLS certificates are in use";
+    wait_for(told, || server.log().contains(told).then_some(()));
+    assert_eq!(accepted(), [(false, false), (true, true)]);
+    assert_eq!(greeting(encrypted(server.records, &ours.file)), None);
 }
 
 #[test]

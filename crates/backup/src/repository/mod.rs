@@ -8,6 +8,8 @@
 //! A [`Place`] keeps the files. It may list names of any form; this module accepts only the names above.
 
 mod directory;
+#[cfg(test)]
+mod read_back_tests;
 #[cfg(feature = "s3")]
 mod s3;
 #[cfg(feature = "s3")]

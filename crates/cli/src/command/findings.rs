@@ -8,7 +8,7 @@ use tacho_api::printable::printable;
 use tacho_api::units;
 use tacho_model::{Kind, TimeRange};
 use tacho_server::check::Progress;
-use tacho_store::check::{Finding, Findings, Lost, Severity, time};
+use tacho_store::check::{Finding, Findings, Lost, SERIES_SHOWN_MAX, Severity, time};
 
 use crate::terminal::progress;
 
@@ -77,9 +77,11 @@ fn cost(lost: &Lost) -> String {
     if lost.series.is_empty() {
         text.push_str(" of unknown series");
     } else {
-        let _ = write!(text, " of {}", lost.series.join(", "));
-        if lost.series_more > 0 {
-            let _ = write!(text, " and {} more series", lost.series_more);
+        let shown = lost.series.get(..SERIES_SHOWN_MAX).unwrap_or(&lost.series);
+        let _ = write!(text, " of {}", shown.join(", "));
+        let more = lost.series.len() - shown.len() + lost.series_more;
+        if more > 0 {
+            let _ = write!(text, " and {more} more series");
         }
     }
     text

@@ -1,6 +1,7 @@
 //! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token and each login.
-//! Refused requests also get a line, if they have a wrong or expired token, or if their valid token does not permit them.
-//! `FAILURES_MAX` (`failures.rs`) and `NOTED_MAX` (`usage.rs`) limit the lines about refusals per minute.
+//! Refused requests also get a line: those without a valid token, those of another origin, and those, or parts of them, that
+//! their valid token does not permit. `FAILURES_MAX` (`failures.rs`), `NOTED_MAX` (`usage.rs`) and `seldom.rs` limit the lines
+//! about refusals per minute.
 //!
 //! A line has no query string, header or body of a request, so it never has the text of a token. When the file has reached its
 //! limit, it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.

@@ -52,7 +52,7 @@ impl Failures {
 
 /// A wrong token counts for an IPv4 address, or for the first 64 bits of an IPv6 address. A client usually has all addresses
 /// with these bits.
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -13,6 +13,8 @@
 mod audit;
 mod failures;
 pub mod file;
+mod refusal;
+mod seldom;
 mod sessions;
 pub mod token;
 mod usage;
@@ -37,6 +39,8 @@ use audit::Audit;
 pub use audit::FILE as AUDIT_FILE;
 use failures::Failures;
 use file::{Found, Stamp};
+pub use refusal::{Reason, Refusal};
+use seldom::Strangers;
 pub use sessions::{NotBegun, SESSION_SECONDS};
 use token::{Confinement, Role, Token, TokenHash};
 pub use usage::Counted;
@@ -60,7 +64,8 @@ pub struct Gate {
     usages: Mutex<HashMap<TokenHash, Arc<Usage>>>,
     pub(crate) sessions: sessions::Sessions,
     failures: Failures,
-    audit: Audit,
+    strangers: Strangers,
+    audit: Arc<Audit>,
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
 }
@@ -73,82 +78,27 @@ enum State {
     Closed(String),
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum Refusal {
-    Missing,
-    Unknown,
-    Expired,
-    /// After too many wrong tokens: the seconds to wait.
-    TooMany(u64),
-    Closed,
-    /// The cookie has no session, its session has ended, or the token of the session is not valid.
-    Ended,
-}
-
-impl Refusal {
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::Unknown => "unknown",
-            Self::Expired => "expired",
-            Self::TooMany(_) => "too-many",
-            Self::Closed => "closed",
-            Self::Ended => "session",
-        }
-    }
-
-    pub fn message(&self) -> String {
-        match self {
-            Self::Missing => "this server requires a token (docs: security)".into(),
-            Self::Unknown => "the token is unknown or revoked".into(),
-            Self::Expired => "the token has expired".into(),
-            Self::TooMany(seconds) => {
-                format!("too many wrong tokens from this address: retry in {seconds} s")
-            }
-            Self::Ended => "the session has ended: log in again".into(),
-            Self::Closed => {
-                "this server accepts no token, because its file of tokens cannot be used: see its log".into()
-            }
-        }
-    }
-}
-
 #[derive(Clone)]
 pub struct Access {
     /// `None` if the server has no tokens.
     of: Option<(Arc<Token>, Arc<Usage>)>,
     /// The end of the session of the page, for a request with a cookie.
     pub session_expires: Option<Timestamp>,
+    /// For the audit log. `None` if the server has no tokens.
+    client: Option<Arc<Client>>,
+    audit: Arc<Audit>,
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
 }
 
+/// Where a request or a connection comes from, and where it goes: method and path, or "agent".
+struct Client {
+    address: Option<IpAddr>,
+    place: String,
+}
+
 /// Proves that an access has no selector.
 pub struct Whole(());
-
-/// Why a request of a valid token, or a part of the request, is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    Role,
-    Selector,
-    Series,
-    Rate,
-    Query,
-    Sessions,
-}
-
-impl Reason {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Role => "role",
-            Self::Selector => "selector",
-            Self::Series => "series",
-            Self::Rate => "samples_per_second",
-            Self::Query => "query_samples",
-            Self::Sessions => "sessions",
-        }
-    }
-}
 
 impl Gate {
     /// A gate without tokens, for a server without a data directory.
@@ -171,7 +121,8 @@ impl Gate {
             usages: Mutex::default(),
             sessions: sessions::Sessions::default(),
             failures: Failures::default(),
-            audit: Audit::new(data.as_deref()),
+            strangers: Strangers::default(),
+            audit: Arc::new(Audit::new(data.as_deref())),
             data,
             metrics,
             clock,
@@ -271,30 +222,27 @@ impl Gate {
     ///
     /// # Errors
     /// When the server needs a token and the client has no valid one. When the tokens of the server cannot be used. Wrong tokens
-    /// of an address are counted. The audit log gets at most `FAILURES_MAX` of them per minute.
-    pub fn enter(
-        &self,
-        text: Option<&str>,
-        (address, place): (Option<IpAddr>, &str),
-    ) -> Result<Access, Refusal> {
+    /// of an address are counted. The audit log gets at most `FAILURES_MAX` of them per minute. `client` is the address of the
+    /// client, and the place of the request for the audit log.
+    pub fn enter(&self, text: Option<&str>, client: (Option<IpAddr>, &str)) -> Result<Access, Refusal> {
         let state = self.state();
         let tokens = match &*state {
-            State::Open => return Ok(self.access(None, None)),
+            State::Open => return Ok(self.access(None, None, client)),
             State::Tokens(tokens) => tokens,
-            State::Closed(_) => return Err(self.refused(Refusal::Closed, (address, place))),
+            State::Closed(_) => return Err(self.refused(Refusal::Closed, client)),
         };
         let now = self.clock.now();
         let refusal = match text {
             None => Refusal::Missing,
             Some(text) => match tokens.get(&TokenHash::of(text)) {
                 Some((token, usage)) if !token.is_expired(now) => {
-                    return Ok(self.access(Some((token.clone(), usage.clone())), None));
+                    return Ok(self.access(Some((token.clone(), usage.clone())), None, client));
                 }
                 Some(_) => Refusal::Expired,
                 None => Refusal::Unknown,
             },
         };
-        Err(self.refused(refusal, (address, place)))
+        Err(self.refused(refusal, client))
     }
 
     /// The access of a client with the cookie of a session.
@@ -302,20 +250,22 @@ impl Gate {
     /// # Errors
     /// When the server needs a token, and the session does not exist, has ended, or has an invalid token. When the server's
     /// tokens cannot be used.
-    pub fn enter_by_session(&self, cookie: &str) -> Result<Access, Refusal> {
+    pub fn enter_by_session(&self, cookie: &str, client: (Option<IpAddr>, &str)) -> Result<Access, Refusal> {
         let state = self.state();
         let tokens = match &*state {
-            State::Open => return Ok(self.access(None, None)),
+            State::Open => return Ok(self.access(None, None, client)),
             State::Tokens(tokens) => tokens,
-            State::Closed(_) => return Err(self.refused(Refusal::Closed, (None, ""))),
+            State::Closed(_) => return Err(self.refused(Refusal::Closed, client)),
         };
         let now = self.clock.now();
         let found = self.sessions.find(cookie, now);
         let valid = found.and_then(|(hash, end)| Some((tokens.get(&hash)?, end)));
         match valid.filter(|((token, _), _)| !token.is_expired(now)) {
-            Some(((token, usage), end)) => Ok(self.access(Some((token.clone(), usage.clone())), Some(end))),
+            Some(((token, usage), end)) => {
+                Ok(self.access(Some((token.clone(), usage.clone())), Some(end), client))
+            }
             // Not counted as a wrong token, because the page sends the cookie of an ended session until the user logs in again.
-            None => Err(self.refused(Refusal::Ended, (None, ""))),
+            None => Err(self.refused(Refusal::Ended, client)),
         }
     }
 
@@ -328,14 +278,24 @@ impl Gate {
                 self.note("refused", address, None, &members);
                 refusal
             }
-            None => refusal,
+            None => {
+                self.note_stranger((address, place), refusal.name(), refusal.name());
+                refusal
+            }
         };
         self.metrics.access.unauthenticated.with([refusal.name()]).add(1);
         refusal
     }
 
-    fn access(&self, of: Option<(Arc<Token>, Arc<Usage>)>, session_expires: Option<Timestamp>) -> Access {
-        Access { of, session_expires, metrics: self.metrics.clone(), clock: self.clock.clone() }
+    fn access(
+        &self,
+        of: Option<(Arc<Token>, Arc<Usage>)>,
+        session_expires: Option<Timestamp>,
+        (address, place): (Option<IpAddr>, &str),
+    ) -> Access {
+        let client = of.is_some().then(|| Arc::new(Client { address, place: place.to_owned() }));
+        let (audit, metrics, clock) = (self.audit.clone(), self.metrics.clone(), self.clock.clone());
+        Access { of, session_expires, client, audit, metrics, clock }
     }
 
     pub fn note(
@@ -345,11 +305,17 @@ impl Gate {
         access: Option<&Access>,
         members: &[(&str, Value)],
     ) {
-        let address = address.map_or(Value::Null, |address| address.to_canonical().to_string().into());
-        let name = access.and_then(Access::name).map_or(Value::Null, Value::from);
-        let first = [("address", address), ("token", name)];
-        let all: Vec<(&str, Value)> = first.into_iter().chain(members.iter().cloned()).collect();
-        self.audit.note(&time_text(self.clock.now()), event, &all);
+        let of = (address, access.and_then(Access::name));
+        self.audit.note(&time_text(self.clock.now()), event, &with_client(of, members));
+    }
+
+    /// Notes that a request without a valid token was refused: at most one line a minute for each address and `kind`, with the
+    /// number of refusals since the line before.
+    pub fn note_stranger(&self, (address, place): (Option<IpAddr>, &str), kind: &'static str, reason: &str) {
+        if let Some(refusals) = self.strangers.count(address, kind, self.clock.now()) {
+            let members = [("place", place.into()), ("reason", reason.into()), ("refusals", refusals.into())];
+            self.note("refused", address, None, &members);
+        }
     }
 
     /// Notes that a request of a valid token was refused, unless too many refusals of this token were noted within a minute.
@@ -425,6 +391,16 @@ pub fn note_command(data: &Path, event: &str, token: &str, now: Timestamp) {
     Audit::new(Some(data)).note(&time_text(now), event, &[("token", token.into()), ("user", user.into())]);
 }
 
+/// The members of a line about a client, with its address and the name of its token.
+fn with_client<'m>(
+    (address, token): (Option<IpAddr>, Option<&str>),
+    members: &[(&'m str, Value)],
+) -> Vec<(&'m str, Value)> {
+    let address = address.map_or(Value::Null, |address| address.to_canonical().to_string().into());
+    let first = [("address", address), ("token", token.map_or(Value::Null, Value::from))];
+    first.into_iter().chain(members.iter().cloned()).collect()
+}
+
 /// RFC 3339 in UTC, to the millisecond.
 fn time_text(at: Timestamp) -> String {
     jiff::Timestamp::from_nanosecond(at.into()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
@@ -474,9 +450,27 @@ impl Access {
         match usage.session(&token.limits) {
             Some(counted) => Ok(Some(counted)),
             None => {
-                self.refused(Reason::Sessions).add(1);
-                Err(token.limits.sessions.unwrap_or(0))
+                let max = token.limits.sessions.unwrap_or(0);
+                self.refuse(Reason::Sessions, 1, &format!("token {:?} may have {max} sessions", token.name));
+                Err(max)
             }
+        }
+    }
+
+    /// Counts refusals that every request of a client may cause, and notes them in the audit log: at most one line a minute for
+    /// each token and reason, with the number of refusals since the line before.
+    pub fn refuse(&self, reason: Reason, refusals: u64, message: &str) {
+        self.refused(reason).add(refusals);
+        let (Some((token, usage)), Some(client)) = (&self.of, &self.client) else { return };
+        let now = self.clock.now();
+        if let Some(refusals) = usage.count_refusals(reason, refusals, now) {
+            let members = [
+                ("place", client.place.as_str().into()),
+                ("reason", message.into()),
+                ("refusals", refusals.into()),
+            ];
+            let of = (client.address, Some(&*token.name));
+            self.audit.note(&time_text(now), "refused", &with_client(of, &members));
         }
     }
 

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tacho_model::{SeriesId, Timestamp};
 
+use super::Reason;
+use super::seldom::Seldom;
 use super::token::Limits;
 
 /// The limit on series applies to a day.
@@ -29,6 +31,8 @@ struct Used {
     sessions: u64,
     /// When the current minute began, and the number of refusals since then.
     noted: (Timestamp, u32),
+    /// By [`Reason`].
+    seldom: [Seldom; Reason::COUNT],
 }
 
 impl Usage {
@@ -81,6 +85,12 @@ impl Usage {
         }
         *count = count.saturating_add(1);
         *count <= NOTED_MAX
+    }
+
+    /// Counts refusals for a reason that every request of a client may cause. If a line in the audit log is due, returns the
+    /// number of refusals since the line before.
+    pub fn count_refusals(&self, reason: Reason, refusals: u64, now: Timestamp) -> Option<u64> {
+        self.used().seldom.get_mut(reason as usize)?.count(refusals, now)
     }
 
     /// Counts a session until the result is dropped. `None` if the limit is reached.

@@ -2,23 +2,33 @@
 //!
 //! Without a selector, each method returns what the method of the store returns. The matchers of a selector are added to every
 //! selection. Only records of matching series are read, and damages of other series are omitted. A read of another series is an
-//! `Invalid` error.
+//! `Invalid` error. A bounded view counts the records that it reads, and fails above the limit of its token.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
-use tacho_store::{Changes, ChunkInfo, Damages, Needed, Read, Result, SampleAnswer, Store, Unfound};
+use tacho_store::{
+    Changes, ChunkInfo, Damages, Error, ErrorKind, Needed, Piece, Read, Result, SampleAnswer, Store, Unfound,
+};
 
 use super::token::Confinement;
-use super::{Access, Whole};
+use super::{Access, Reason, Whole};
 
 /// Reads a store. Cheap to clone.
 #[derive(Clone)]
 pub struct View {
     store: Arc<Store>,
     confinement: Option<Arc<Confinement>>,
+    budget: Option<Arc<Budget>>,
+}
+
+/// The records that one request may read.
+struct Budget {
+    access: Access,
+    records_max: usize,
+    read: AtomicUsize,
 }
 
 type Waits<'a> = &'a dyn Fn() -> bool;
@@ -27,12 +37,39 @@ type Series = (SeriesId, Arc<Labels>);
 
 impl View {
     pub fn new(store: Arc<Store>, access: &Access) -> Self {
-        Self { store, confinement: access.confinement().cloned() }
+        Self { store, confinement: access.confinement().cloned(), budget: None }
+    }
+
+    /// A view for one request whose reads count toward the token's limit on the records of a query. A PromQL query does not use
+    /// it, because it counts its samples itself.
+    pub fn bounded(store: Arc<Store>, access: &Access) -> Self {
+        let budget = |records_max| {
+            Arc::new(Budget { access: access.clone(), records_max, read: AtomicUsize::default() })
+        };
+        Self { budget: access.query_samples_max().map(budget), ..Self::new(store, access) }
     }
 
     /// For a program that opened the store itself.
     pub const fn whole(store: Arc<Store>) -> Self {
-        Self { store, confinement: None }
+        Self { store, confinement: None, budget: None }
+    }
+
+    /// Whether reads have failed because of the limit of the token.
+    pub fn is_spent(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| budget.is_spent())
+    }
+
+    /// # Errors
+    /// `Limit` if the records read so far are above the limit of the token.
+    fn check_budget(&self) -> Result<()> {
+        self.budget.as_ref().map_or(Ok(()), |budget| budget.check())
+    }
+
+    fn count(&self, records: usize) -> Result<()> {
+        self.budget.as_ref().map_or(Ok(()), |budget| {
+            budget.takes(records);
+            budget.check()
+        })
     }
 
     pub fn store(&self, _: &Whole) -> &Arc<Store> {
@@ -151,7 +188,9 @@ impl View {
         room: &AtomicUsize,
     ) -> Result<SampleAnswer> {
         self.check(series)?;
-        Ok(self.shown_answer(self.store.read_samples(series, range, windows, room).await?))
+        let answer = self.store.read_samples(series, range, windows, room).await?;
+        self.count(samples(&answer))?;
+        Ok(self.shown_answer(answer))
     }
 
     pub async fn read_short_samples(
@@ -162,6 +201,7 @@ impl View {
     ) -> Result<Option<SampleAnswer>> {
         self.check(series)?;
         let answer = self.store.read_short_samples(series, range, samples_max).await?;
+        self.count(answer.as_ref().map_or(0, samples))?;
         Ok(answer.map(|answer| self.shown_answer(answer)))
     }
 
@@ -181,7 +221,9 @@ impl View {
         if !self.admits_id(id) {
             return Err(outside(id));
         }
-        self.store.read_entries(id, range).await
+        let read = self.store.read_entries(id, range).await?;
+        self.count(read.records.len())?;
+        Ok(read)
     }
 
     pub async fn executions_within(
@@ -194,7 +236,10 @@ impl View {
         if !self.admits_id(id) {
             return Err(outside(id));
         }
-        self.store.executions_within(id, range, room, keep).await
+        let keep = |block: &ExecutionBlock| self.takes(block) && keep(block);
+        let read = self.store.executions_within(id, range, room, keep).await?;
+        self.check_budget()?;
+        Ok(read)
     }
 
     pub async fn executions_of(
@@ -208,7 +253,15 @@ impl View {
         if !self.admits_id(id) {
             return Err(outside(id));
         }
-        self.store.executions_of(id, range, room, needed, keep).await
+        let keep = |block: &ExecutionBlock| self.takes(block) && keep(block);
+        let read = self.store.executions_of(id, range, room, needed, keep).await?;
+        self.check_budget()?;
+        Ok(read)
+    }
+
+    /// Counts the calls of a block. Returns whether the token may read them.
+    fn takes(&self, block: &ExecutionBlock) -> bool {
+        self.budget.as_ref().is_none_or(|budget| budget.takes(block.calls()))
     }
 
     pub async fn read_chunks(&self, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
@@ -219,11 +272,41 @@ impl View {
     }
 }
 
+impl Budget {
+    /// Counts records. Returns whether all records so far are within the limit. Refuses once, when the limit is passed.
+    fn takes(&self, records: usize) -> bool {
+        let before = self.read.fetch_add(records, Ordering::Relaxed);
+        let after = before.saturating_add(records);
+        if before <= self.records_max && after > self.records_max {
+            self.access.refuse(Reason::Query, 1, &self.message());
+        }
+        after <= self.records_max
+    }
+
+    fn is_spent(&self) -> bool {
+        self.read.load(Ordering::Relaxed) > self.records_max
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.is_spent() { Err(Error::new(ErrorKind::Limit, self.message())) } else { Ok(()) }
+    }
+
+    fn message(&self) -> String {
+        let (name, max) = (self.access.name().unwrap_or_default(), self.records_max);
+        format!("token {name:?} may read {max} records in a request: narrow the range or the selection")
+    }
+}
+
+fn samples(answer: &SampleAnswer) -> usize {
+    let count = |piece: &Piece| match piece {
+        Piece::Samples { times, .. } => times.len(),
+        Piece::Summary(_) => 0,
+    };
+    answer.series.iter().flatten().map(count).sum()
+}
+
 /// No selection finds a series outside of the access. So this is an error of the caller, or the series was removed from the
 /// store after it was found.
-fn outside(id: SeriesId) -> tacho_store::Error {
-    tacho_store::Error::new(
-        tacho_store::ErrorKind::Invalid,
-        format!("series {id} is not among those of the token"),
-    )
+fn outside(id: SeriesId) -> Error {
+    Error::new(ErrorKind::Invalid, format!("series {id} is not among those of the token"))
 }

@@ -80,7 +80,9 @@ impl Writer {
         };
         let seconds = self.wait_seconds();
         if seconds > 0 && !(batch.is_empty() && known.is_empty()) {
-            self.access.refused(Reason::Rate).add(1);
+            let rate = token.limits.samples_per_second.unwrap_or(0);
+            let why = format!("token {:?} may write {rate} records per second", token.name);
+            self.access.refuse(Reason::Rate, 1, &why);
             return Ok(Written::Wait(seconds));
         }
         assert!(known.is_empty() || !checks_series(token), "the check of series needs labels");
@@ -104,6 +106,7 @@ const fn checks_series(token: &Token) -> bool {
 struct Sorter<'a> {
     token: &'a Token,
     usage: &'a Usage,
+    /// Counts and notes the refusals.
     access: &'a Access,
     now: Timestamp,
 }
@@ -122,10 +125,20 @@ impl Sorter<'_> {
         }
         let mut sorted = Sorted::default();
         let mut kept: [Vec<usize>; 3] = Default::default();
+        // The number of refused series, and the message for the first one.
+        let mut refusals = [Reason::Selector, Reason::Series].map(|reason| (reason, 0, String::new()));
         let mut look =
             |kind: Kind, position: usize, labels: &Arc<Labels>, records: usize| match self.refuses(labels) {
                 None => kept[kind as usize - 1].push(position),
-                Some(reason) => sorted.add(kind, position, (labels, records), reason),
+                Some((reason, message)) => {
+                    if let Some((_, count, first)) = refusals.iter_mut().find(|(of, ..)| *of == reason) {
+                        if *count == 0 {
+                            first.clone_from(&message);
+                        }
+                        *count += 1;
+                    }
+                    sorted.add(kind, position, (labels, records), message);
+                }
             };
         for (at, series) in batch.samples.iter().enumerate() {
             look(Kind::Sample, at, &series.labels, series.samples.len());
@@ -140,6 +153,9 @@ impl Sorter<'_> {
         if sorted.refused.series == 0 {
             return (batch, Sorted::default());
         }
+        for (reason, count, first) in refusals.iter().filter(|(_, count, _)| *count > 0) {
+            self.access.refuse(*reason, *count, first);
+        }
         let batch = Arc::unwrap_or_clone(batch);
         let [samples, entries, executions] = &kept;
         let batch = Batch {
@@ -151,16 +167,16 @@ impl Sorter<'_> {
         (Arc::new(batch), sorted)
     }
 
-    fn refuses(&self, labels: &Labels) -> Option<String> {
+    fn refuses(&self, labels: &Labels) -> Option<(Reason, String)> {
         let name = &self.token.name;
         if let Some(confinement) = self.token.confinement.as_ref().filter(|own| !own.admits(labels)) {
-            self.access.refused(Reason::Selector).add(1);
-            return Some(format!("series {labels}: token {name:?} is confined to {}", confinement.text));
+            let message = format!("series {labels}: token {name:?} is confined to {}", confinement.text);
+            return Some((Reason::Selector, message));
         }
         if !self.usage.admits_series(labels.id(), &self.token.limits, self.now) {
-            self.access.refused(Reason::Series).add(1);
             let max = self.token.limits.series.unwrap_or(0);
-            return Some(format!("series {labels}: token {name:?} may write {max} series a day"));
+            let message = format!("series {labels}: token {name:?} may write {max} series a day");
+            return Some((Reason::Series, message));
         }
         None
     }

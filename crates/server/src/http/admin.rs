@@ -48,7 +48,7 @@ async fn count(State(app): State<Arc<App>>, access: Access, params: Params) -> R
         true => (vec![Vec::new()], range(&params)?),
         false => wanted(&app, &params).await?,
     };
-    counted((&app, &app.view(&access)), &wanted, only, damage::is_allowed(&params)?).await
+    counted((&app, &app.bounded_view(&access)), &wanted, only, damage::is_allowed(&params)?).await
 }
 
 async fn counted(

@@ -132,6 +132,11 @@ impl App {
         View::new(self.store.clone(), access)
     }
 
+    /// For a request that reads records without PromQL. Its reads count toward the token's limit on the records of a query.
+    pub(super) fn bounded_view(&self, access: &Access) -> View {
+        View::bounded(self.store.clone(), access)
+    }
+
     pub(super) fn writer(&self, access: &Access) -> Writer {
         Writer::new(self.store.clone(), access.clone())
     }

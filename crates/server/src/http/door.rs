@@ -54,7 +54,7 @@ impl<'a> Visit<'a> {
         Self { route, method, address, need: app.needs.get(route, method).unwrap_or(unknown) }
     }
 
-    fn place(&self) -> String {
+    pub fn place(&self) -> String {
         format!("{} {}", self.method, self.route)
     }
 
@@ -71,14 +71,17 @@ impl<'a> Visit<'a> {
         if !gate.needs_tokens() {
             return gate.enter(None, (self.address, "")).map(Some).map_err(|refusal| unauthorized(&refusal));
         }
+        let place = self.place();
+        let client = (self.address, &*place);
         let access = match credential(headers, uri, self.route)? {
-            None => gate.enter(None, (self.address, "")),
-            Some(Credential::Token(text)) => gate.enter(Some(&text), (self.address, &self.place())),
+            None => gate.enter(None, client),
+            Some(Credential::Token(text)) => gate.enter(Some(&text), client),
             Some(Credential::Cookie(cookie)) => {
                 if !is_reading(self.method) {
-                    check_own(headers)?;
+                    check_own(headers)
+                        .inspect_err(|error| gate.note_stranger(client, "page", &error.message))?;
                 }
-                gate.enter_by_session(&cookie)
+                gate.enter_by_session(&cookie, client)
             }
         };
         let access = access.map_err(|refusal| unauthorized(&refusal))?;

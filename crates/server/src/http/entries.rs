@@ -56,7 +56,7 @@ async fn entries(State(app): State<Arc<App>>, access: Access, params: Params) ->
         let (wanted, turn) = away(move || (wanted(&params), turn)).await?;
         let bounds = Bounds { permits: vec![turn], heavy: app.heavy.clone(), cancel };
         let order = (order, limit, parts);
-        let found = search::search(app.view(&access), found, range, wanted?, order, bounds).await?;
+        let found = search::search(app.bounded_view(&access), found, range, wanted?, order, bounds).await?;
         // Formatting may take long: up to 64 MiB of JSON are possible.
         away(move || answer(&found, range)).await
     };

@@ -66,7 +66,7 @@ async fn export(State(app): State<Arc<App>>, access: Access, params: Params) -> 
     let (first, found) = away(names).await?;
     let first = first.map(|line| Ok(line.into()));
     let keeps = Keeps(KEEPS_BYTES + reader::list_bytes(found.len()));
-    let reader = Reader::new(app.view(&access), found, only, range).over_damage(allow_damaged);
+    let reader = Reader::new(app.bounded_view(&access), found, only, range).over_damage(allow_damaged);
     let state = Some((reader, VecDeque::new()));
     let rest = stream::unfold(state, move |state| next(state, totals));
     let body = Body::from_stream(stream::iter(first).chain(rest));
@@ -185,7 +185,7 @@ struct Question {
 /// Takes a JSON list of series and ranges. Returns a JSON list in the same order: for each, the number and the checksum of its
 /// records, and the retention of the series.
 async fn checksums(State(app): State<Arc<App>>, access: Access, body: Bytes) -> Result<Response, ApiError> {
-    let store = app.view(&access);
+    let store = app.bounded_view(&access);
     let read = away(move || serde_json::from_slice::<Vec<Question>>(&body)).await?;
     let questions =
         read.map_err(|e| ApiError::bad(format!("body is not a list of series and ranges: {e}")))?;

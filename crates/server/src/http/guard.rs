@@ -53,7 +53,10 @@ pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next
 fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<Access>, ApiError> {
     check_host(request.version(), request.headers())?;
     admission::check_coding(request.headers())?;
-    app.names.check(Reach::of(visit.route), request.method(), request.headers())?;
+    let is_ours = app.names.check(Reach::of(visit.route), request.method(), request.headers());
+    is_ours.inspect_err(|error| {
+        app.gate.note_stranger((visit.address, &visit.place()), "origin", &error.message);
+    })?;
     let access = visit.enter(&app.gate, request.headers(), request.uri())?;
     if let Some(access) = &access {
         request.extensions_mut().insert(access.clone());

@@ -67,17 +67,18 @@ async fn begin(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
+    const PLACE: &str = "POST /api/session";
     if !door::has_origin(&headers) {
-        return Err(ApiError::forbidden(
-            "a login needs the header Origin of the page: a program sends the token itself",
-        ));
+        let message = "a login needs the header Origin of the page: a program sends the token itself";
+        app.gate.note_stranger((address, PLACE), "page", message);
+        return Err(ApiError::forbidden(message));
     }
     if !door::is_json(&headers) {
         return Err(ApiError::unsupported("a login is a JSON object: send content-type application/json"));
     }
     let login = Login::parse(&body)
         .ok_or_else(|| ApiError::bad("the body is not a JSON object with the member \"token\""))?;
-    let entered = app.gate.enter(Some(&login.token), (address, "POST /api/session"));
+    let entered = app.gate.enter(Some(&login.token), (address, PLACE));
     let access = entered.map_err(|refusal| door::unauthorized(&refusal))?;
     let Some(token) = access.token() else {
         return Ok(shown(&access, None).into_response());

@@ -161,7 +161,7 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub kind: Kind,
-    /// The first [`SERIES_NAMED_MAX`] series; empty if the series are unknown.
+    /// The first series, at most [`SERIES_NAMED_MAX`]; empty if the series are unknown.
     pub series: Vec<String>,
     /// Number of series that are not listed.
     pub series_more: usize,
@@ -171,8 +171,12 @@ pub struct Lost {
     pub records: Option<u64>,
 }
 
-/// Limit on the series listed in a finding.
-pub const SERIES_NAMED_MAX: usize = 3;
+/// Limit on the series listed in a finding. A chunk has fewer.
+pub const SERIES_NAMED_MAX: usize = 1_000;
+/// Limit on the series listed in all findings together, some 10 MB. Further findings list at most [`SERIES_SHOWN_MAX`].
+pub const SERIES_KEPT_MAX: usize = 100_000;
+/// Limit on the series of a finding that are shown as text.
+pub const SERIES_SHOWN_MAX: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -258,6 +262,8 @@ pub struct Findings {
     counts: [u64; 3],
     losses: u64,
     pub lost: LostTotals,
+    /// Number of series listed in `kept`.
+    series_kept: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -290,9 +296,21 @@ impl Findings {
         if finding.loss == Loss::Records {
             self.lost.add(finding.lost.as_ref());
         }
-        if self.kept.len() < FINDINGS_MAX {
-            self.kept.push(finding);
+        self.keep(finding);
+    }
+
+    fn keep(&mut self, mut finding: Finding) {
+        if self.kept.len() >= FINDINGS_MAX {
+            return;
         }
+        if let Some(lost) = &mut finding.lost {
+            if self.series_kept + lost.series.len() > SERIES_KEPT_MAX {
+                lost.series_more += lost.series.len().saturating_sub(SERIES_SHOWN_MAX);
+                lost.series.truncate(SERIES_SHOWN_MAX);
+            }
+            self.series_kept += lost.series.len();
+        }
+        self.kept.push(finding);
     }
 
     pub fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
@@ -300,13 +318,12 @@ impl Findings {
     }
 
     pub fn merge(&mut self, other: Self) {
-        let Self { kept, counts, losses, lost } = other;
+        let Self { kept, counts, losses, lost, series_kept: _ } = other;
         self.counts.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
         self.losses += losses;
         self.lost.records.iter_mut().zip(lost.records).for_each(|(sum, more)| *sum += more);
         self.lost.unknown += lost.unknown;
-        let space = FINDINGS_MAX.saturating_sub(self.kept.len());
-        self.kept.extend(kept.into_iter().take(space));
+        kept.into_iter().for_each(|finding| self.keep(finding));
     }
 
     pub const fn count(&self, severity: Severity) -> u64 {
@@ -387,6 +404,30 @@ mod tests {
         assert_eq!((all.kept.len(), all.omitted(), all.losses()), (FINDINGS_MAX, 3, 3));
         assert_eq!([Severity::Note, Severity::Damage].map(|s| all.count(s)), [FINDINGS_MAX as u64, 3]);
         assert_eq!(all.lost, LostTotals { records: [0, 5, 0], unknown: 1 });
+    }
+
+    #[test]
+    fn findings_list_all_series_up_to_a_limit_for_all_of_them() {
+        let finding = || {
+            let mut finding = row_damaged(Some(1));
+            let series = (0..SERIES_NAMED_MAX).map(|n| format!("m{n}")).collect();
+            finding.lost = finding.lost.map(|lost| Lost { series, ..lost });
+            finding
+        };
+        let (mut part, mut all) = (Findings::default(), Findings::default());
+        let whole = SERIES_KEPT_MAX / SERIES_NAMED_MAX;
+        (0..whole).for_each(|_| all.add(finding()));
+        all.add(finding());
+        part.add(finding());
+        all.merge(part);
+        let listed: Vec<(usize, usize)> = all
+            .kept
+            .iter()
+            .filter_map(|finding| finding.lost.as_ref())
+            .map(|lost| (lost.series.len(), lost.series_more))
+            .collect();
+        assert_eq!(listed[..whole], vec![(SERIES_NAMED_MAX, 0); whole]);
+        assert_eq!(listed[whole..], [(SERIES_SHOWN_MAX, SERIES_NAMED_MAX - SERIES_SHOWN_MAX); 2]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod salvage;
 pub use checker::{Checker, Depth, Verdict, is_derived};
 pub use finding::{
     FINDINGS_MAX, Finding, FindingKind, Findings, Loss, Lost, LostTotals, Place, PlacedRow, SERIES_NAMED_MAX,
-    Severity, unusable_lock,
+    SERIES_SHOWN_MAX, Severity, unusable_lock,
 };
 pub use journals::{JournalChecked, Journals};
 pub use known::{Known, is_store_key, store_of};

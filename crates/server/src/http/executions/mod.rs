@@ -183,7 +183,7 @@ async fn computed<F: Fold + Send>(
     let _turn = turn(&app.analyses).await?;
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let _running = Running::new(app.metrics.queries_running.with([]));
-    let store = app.view(access);
+    let store = app.bounded_view(access);
     let selected = (filter.service.as_deref(), filter.range);
     let read = fetch::folded(&store, selected, app.light_block_bytes_max, fold).await;
     asked.answered();
@@ -221,20 +221,28 @@ async fn read(
     range: TimeRange,
     light: Turn,
 ) -> Result<(Read<Vec<SourceBlock>>, Vec<Turn>), ApiError> {
-    let store = app.view(access);
-    let blocks = async |bytes_max| fetch::blocks(&store, wanted, range, bytes_max).await;
+    // An attempt that reads again counts again.
+    let blocks = async |bytes_max| {
+        let store = app.bounded_view(access);
+        let read = fetch::blocks(&store, wanted, range, bytes_max).await;
+        read.map_err(|error| (error, store.is_spent()))
+    };
     let turns = match app.heavy.clone().try_acquire_owned() {
         Ok(heavy) => vec![light, heavy],
         Err(_) => match blocks(app.light_block_bytes_max).await {
-            Err(error) if error.kind() == ErrorKind::Limit => {
+            Err((error, false)) if error.kind() == ErrorKind::Limit => {
                 drop(light);
                 vec![turn(&app.heavy).await?]
             }
-            read => return read.map(|read| (read, vec![light])).map_err(ApiError::from),
+            Err((error, _)) => return Err(error.into()),
+            Ok(read) => return Ok((read, vec![light])),
         },
     };
     let bytes_max = app.block_bytes_max;
-    let read = blocks(bytes_max).await.map_err(|error| fetch::unreadable(error, bytes_max))?;
+    let read = blocks(bytes_max).await.map_err(|(error, is_spent)| match is_spent {
+        true => ApiError::from(error),
+        false => fetch::unreadable(error, bytes_max),
+    })?;
     Ok((read, turns))
 }
 

@@ -206,7 +206,8 @@ impl Attempt {
     fn count_limit(&self, limits: &Limits) {
         let access = &self.question.access;
         if self.heavy != Heavy::No && access.query_samples_max() == Some(limits.samples_max) {
-            access.refused(Reason::Query).add(1);
+            let why = format!("a query reads more than {} samples", limits.samples_max);
+            access.refuse(Reason::Query, 1, &why);
         }
     }
 
