@@ -2,20 +2,24 @@
 
 #[path = "../../server/tests/support/agent.rs"]
 mod agent;
+#[path = "support/checked.rs"]
+mod checked;
 #[path = "support/filled.rs"]
 mod filled;
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::content;
+use checked::records;
 use support::{Server, run};
 use tacho_model::{Kind, MatchOp, Matcher, SeriesId, TimeRange};
 use tacho_server::clock::SystemClock;
-use tacho_store::{Options, Store};
+use tacho_store::driver::Scan;
+use tacho_store::{Driver, ErrorKind, Options, Row, Store, Table};
 
 /// Number of frames in each golden directory (`crates/server/examples/golden_directory.rs`).
 const FRAMES: u64 = 60;
@@ -50,6 +54,14 @@ fn contents(data: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         }
     }
     all
+}
+
+/// Files that differ, with their lengths before and after.
+fn changed(before: &BTreeMap<PathBuf, Vec<u8>>, after: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<String> {
+    let names: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
+    let differ = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+    let length = |files: &BTreeMap<PathBuf, Vec<u8>>, name| files.get(name).map(Vec::len);
+    differ.map(|name| format!("{name:?}: {:?} -> {:?}", length(before, name), length(after, name))).collect()
 }
 
 fn golden() -> Vec<PathBuf> {
@@ -126,8 +138,113 @@ fn find(store: &Store, kind: Kind, labels: &[(&str, &str)]) -> SeriesId {
     *id
 }
 
-/// A change that turns a file into one of a newer version.
-type Change = dyn Fn(&mut Vec<u8>);
+/// A part of a data directory that is changed to a newer version.
+struct Newer {
+    /// The file, or the row in words.
+    what: &'static str,
+    expect: &'static str,
+    change: Box<dyn Fn(&Path)>,
+}
+
+fn of_files(
+    what: &'static str,
+    files: impl Fn(&Path) -> Vec<String> + 'static,
+    expect: &'static str,
+    change: impl Fn(&mut Vec<u8>) + 'static,
+) -> Newer {
+    let change = move |data: &Path| {
+        for file in files(data) {
+            let path = data.join(file);
+            let mut bytes = fs::read(&path).unwrap();
+            change(&mut bytes);
+            fs::write(&path, bytes).unwrap();
+        }
+    };
+    Newer { what, expect, change: Box::new(change) }
+}
+
+/// Sets the byte at `at` in the value of a row of this table and partition to `version`. `clustering` is the key of the row; any
+/// row of the partition if it is empty.
+fn of_row(
+    (what, expect): (&'static str, &'static str),
+    (table, partition, clustering): (Table, &'static [u8], &'static [u8]),
+    (at, version): (usize, u8),
+) -> Newer {
+    let change = move |data: &Path| {
+        let is_it = |row: &Row| {
+            let is_in = partition.is_empty() || row.partition == partition;
+            row.table == table && is_in && (clustering.is_empty() || row.clustering == clustering)
+        };
+        change_row(what, data, &is_it, &|value| value[at] = version);
+    };
+    Newer { what, expect, change: Box::new(change) }
+}
+
+/// Every kind of file and row that a start reads.
+fn read_at_start() -> Vec<Newer> {
+    let named = |name: &'static str| move |_: &Path| vec![name.to_owned()];
+    let manifests = |_: &Path| ["chunks/MANIFEST", "chunks/MANIFEST.backup"].map(str::to_owned).to_vec();
+    let json = |bytes: &mut Vec<u8>| {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert!(text.contains("\"version\": 1"), "{text}");
+        *bytes = text.replace("\"version\": 1", "\"version\": 2").into_bytes();
+    };
+    let (meta, series) = (Table::Meta, Table::Series);
+    vec![
+        of_files(
+            "journal",
+            |data| vec![newest(data, "journal", "journal")],
+            "journal has version 4, this program reads up to 3",
+            |bytes| newer_header(bytes, 8, 44),
+        ),
+        of_files(
+            "segment",
+            // The driver may have removed the first segment file, so the last one is changed.
+            |data| vec![newest(data, "chunks", "segment")],
+            "segment has version 2, this program reads up to 1",
+            |bytes| newer_header(bytes, 8, 20),
+        ),
+        of_files("manifest", manifests, "manifest has version 2, this program reads up to 1", newer_manifest),
+        of_files(
+            "probes.json",
+            named("probes.json"),
+            "probes.json has version 2, this program reads up to 1",
+            json,
+        ),
+        of_files(
+            "record_types.json",
+            named("record_types.json"),
+            "record_types.json has version 2, this program reads up to 1",
+            json,
+        ),
+        of_files("tokens", named("tokens"), "tokens has version 2, this program reads up to 1", json),
+        of_row(
+            ("store", "store has version 3, this program reads up to 2"),
+            (meta, b"store", b"identity"),
+            (1, 3),
+        ),
+        of_row(
+            ("flushed", "meta row has version 2, this program reads up to 1"),
+            (meta, b"store", b"flushed"),
+            (0, 2),
+        ),
+        of_row(
+            ("session", "session row has version 2, this program reads up to 1"),
+            (meta, b"sessions", b""),
+            (0, 2),
+        ),
+        of_row(
+            ("tombstone", "tombstone has version 3, this program reads up to 2"),
+            (meta, b"tombstones", b""),
+            (0, 3),
+        ),
+        of_row(
+            ("series", "series row has version 3, this program reads up to 2"),
+            (series, b"", b""),
+            (0, 3),
+        ),
+    ]
+}
 
 /// Increments the version at `version`, and corrects the CRC-32C at `end` over the bytes before it.
 fn newer_header(bytes: &mut [u8], version: usize, end: usize) {
@@ -142,11 +259,6 @@ fn newer_manifest(bytes: &mut Vec<u8>) {
     *bytes = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes())).into_bytes();
 }
 
-fn newer_json(bytes: &mut Vec<u8>) {
-    *bytes =
-        String::from_utf8(bytes.clone()).unwrap().replace("\"version\": 1", "\"version\": 2").into_bytes();
-}
-
 /// The path, relative to `data`, of the last file in `folder` with this extension, in the order of names.
 fn newest(data: &Path, folder: &str, extension: &str) -> String {
     let files = fs::read_dir(data.join(folder)).unwrap().map(|entry| entry.unwrap().path());
@@ -154,43 +266,185 @@ fn newest(data: &Path, folder: &str, extension: &str) -> String {
     newest.strip_prefix(data).unwrap().to_str().unwrap().to_owned()
 }
 
+/// Runs `work` with the driver of a data directory that no process uses.
+fn with_driver<T>(data: &Path, work: impl AsyncFnOnce(Arc<dyn Driver>) -> T) -> T {
+    let url = format!("embedded:{}", data.join("chunks").display());
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let driver = loop {
+            // A process that another test starts inherits the lock of an earlier opening, and holds it until it executes its
+            // program.
+            match tacho_drivers::open(&url).await {
+                Err(error) if error.kind() == ErrorKind::Locked => tokio::task::yield_now().await,
+                opened => break opened.unwrap(),
+            }
+        };
+        work(driver).await
+    })
+}
+
+async fn rows(driver: &dyn Driver) -> Vec<Row> {
+    let mut partitions = BTreeSet::new();
+    for table in [Table::Meta, Table::Series, Table::Chunks] {
+        let mut each = |partition: &[u8], _: &[u8]| {
+            partitions.insert((table, partition.to_vec()));
+        };
+        assert!(driver.keys(table, &mut each).await.unwrap());
+    }
+    let mut all = Vec::new();
+    for (table, partition) in partitions {
+        let found = driver.read(vec![Scan::all(table, partition)]).await.unwrap();
+        all.extend(found.into_iter().flatten().map(|row| row.unwrap()));
+    }
+    all
+}
+
+/// Changes the value of the first row that is accepted, `what` in words. Returns the row before and after.
+fn change_row(
+    what: &str,
+    data: &Path,
+    is_it: &dyn Fn(&Row) -> bool,
+    change: &dyn Fn(&mut [u8]),
+) -> (Row, Row) {
+    with_driver(data, async |driver| {
+        let old = rows(&*driver).await.into_iter().find(|row| is_it(row));
+        let old = old.unwrap_or_else(|| panic!("the directory has no row of {what}"));
+        let mut value = old.value.to_vec();
+        change(&mut value);
+        let new = Row { value: value.into(), ..old.clone() };
+        driver.put(vec![new.clone()]).await.unwrap();
+        (old, new)
+    })
+}
+
+/// A directory with files and rows of all kinds.
+fn filled_with_tokens(data: &Path) {
+    filled::directory(data);
+    let added = run(&["token", "add", "me", "--role", "read", "--data", data.to_str().unwrap()]);
+    assert_eq!(added.0, Some(0), "{added:?}");
+}
+
+/// Runs each command that reads the records of a data directory in which `what` is newer, and checks that it fails with `expect`
+/// and changes nothing.
+fn each_reader_refuses(what: &str, data: &Path, place: &Path, names: &[&str], expect: &str) {
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (data_text, into) = (text(data), text(&place.join("into")));
+    let output = text(&place.join("exported"));
+    let before = contents(data);
+    let commands: [(&str, Vec<&str>); 4] = [
+        ("check", vec![]),
+        ("repair", vec!["--into", &into]),
+        ("inspect", vec![]),
+        ("export", vec!["--all", "--output", &output, "--data"]),
+    ];
+    for (name, flags) in commands.into_iter().filter(|(name, _)| names.contains(name)) {
+        let _ = fs::remove_dir_all(&into);
+        let mut args = vec![name];
+        match name {
+            "export" => args.extend(flags.into_iter().chain([&*data_text])),
+            _ => args.extend([&*data_text].into_iter().chain(flags)),
+        }
+        let (code, stdout, stderr) = run(&args);
+        let code_expected = if name == "check" { 2 } else { 1 };
+        assert_eq!(code, Some(code_expected), "{what}, {args:?}: {stdout}{stderr}");
+        assert!(stderr.contains(expect), "{what}, {args:?}, expected {expect:?}: {stderr}");
+        assert!(contents(data) == before, "{what}, {args:?} has changed the directory");
+    }
+}
+
 #[test]
-fn a_directory_of_a_newer_version_is_refused_and_not_changed() {
+fn a_directory_of_a_newer_version_is_refused_by_all_commands_and_not_changed() {
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");
-    filled::directory(&original);
-    let journal = newest(&original, "journal", "journal");
-    // The driver may have removed the first segment file, so the last one is changed.
-    let segment = newest(&original, "chunks", "segment");
-    let changes: [(&[&str], &str, &Change); 5] = [
-        (&[&journal], "journal has version 4, this program reads up to 3", &|bytes| {
-            newer_header(bytes, 8, 44);
-        }),
-        (&[&segment], "segment has version 2, this program reads up to 1", &|bytes| {
-            newer_header(bytes, 8, 20);
-        }),
-        (
-            &["chunks/MANIFEST", "chunks/MANIFEST.backup"],
-            "manifest has version 2, this program reads up to 1",
-            &newer_manifest,
-        ),
-        (&["probes.json"], "probes.json has version 2, this program reads up to 1", &newer_json),
-        (&["record_types.json"], "record_types.json has version 2, this program reads up to 1", &newer_json),
-    ];
-    for (number, (files, expect, change)) in changes.into_iter().enumerate() {
-        let data = place.path().join(number.to_string());
-        copy(&original, &data);
-        for file in files {
-            let path = data.join(file);
-            let mut bytes = fs::read(&path).unwrap();
-            change(&mut bytes);
-            fs::write(&path, bytes).unwrap();
+    filled_with_tokens(&original);
+    for Newer { what, expect, change } in read_at_start() {
+        let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+        for path in [&data, &at] {
+            let _ = fs::remove_dir_all(path);
         }
+        copy(&original, &data);
+        change(&data);
+        each_reader_refuses(what, &data, place.path(), &["check", "repair", "inspect", "export"], expect);
+        // A backup copies the files and does not read them. A restore checks them.
+        let path = |path: &Path| path.to_str().unwrap().to_owned();
+        let saved = run(&["backup", "create", &path(&data), &path(&at)]);
+        assert_eq!(saved.0, Some(0), "{what}: {saved:?}");
+        let (code, _, stderr) = run(&["restore", &path(&at), &path(&out)]);
+        assert!(code == Some(1) && stderr.contains(expect) && !out.exists(), "{what}: {stderr}");
         let before = contents(&data);
         let (status, log) =
-            Server::try_start(&data, &[]).err().unwrap_or_else(|| panic!("{files:?} is accepted"));
-        assert_eq!(status.code(), Some(1), "{log}");
-        assert!(log.contains(expect) && log.contains("hint: use the newer tacho that wrote it"), "{log}");
-        assert!(contents(&data) == before, "{files:?}: the refused start has changed the directory");
+            Server::try_start(&data, &[]).err().unwrap_or_else(|| panic!("{what} is accepted"));
+        assert_eq!(status.code(), Some(1), "{what}: {log}");
+        assert!(log.contains(expect), "{what}, expected {expect:?}: {log}");
+        assert!(log.contains("hint: use the newer tacho that wrote it"), "{what}: {log}");
+        assert_eq!(changed(&before, &contents(&data)), Vec::<String>::new(), "{what}: {log}");
+    }
+}
+
+/// The position of the chunk in the value of a row of the Chunks table, after the prefix of a merge.
+fn chunk_at(value: &[u8]) -> usize {
+    value.windows(4).position(|four| four == b"TCHK").expect("the row has a chunk")
+}
+
+fn newer_chunk(value: &mut [u8]) {
+    let at = chunk_at(value);
+    value[at + 4] = 5;
+}
+
+fn is_chunk_of(kind: Kind) -> impl Fn(&Row) -> bool {
+    move |row| row.table == Table::Chunks && row.partition.first() == Some(&(kind as u8))
+}
+
+/// A start does not read chunks.
+#[test]
+fn a_chunk_of_a_newer_version_is_refused_by_readers_and_stays_as_it_is_until_a_newer_version_reads_it() {
+    let place = tempfile::tempdir().unwrap();
+    let [original, data, config] = ["original", "data", "tacho.toml"].map(|name| place.path().join(name));
+    filled::directory(&original);
+    fs::write(&config, "merge_rows = 2\nmerge_cpu_percent = 100\nmerge_bytes_per_second = 1000000000\n")
+        .unwrap();
+    let flags = ["--selfwatch-seconds", "0", "--config", config.to_str().unwrap()];
+    let whole = records(&original);
+    let range = "start=1700000000&end=1700100000";
+    let query = format!("/api/v1/query_range?query=count(count_over_time(exact[1h]))&step=3600&{range}");
+    let traces = format!("/api/operations?{range}");
+    let entries = format!("/api/v1/entries?match[]=log&{range}");
+    let (all, of_calls) = (["check", "repair", "inspect", "export"], ["check", "repair", "inspect"]);
+    let chunk = "version 5";
+    type Case<'a> =
+        (&'a str, &'a dyn Fn(&Row) -> bool, &'a dyn Fn(&mut [u8]), &'a [&'a str], &'a str, &'a str);
+    let (samples, logged, calls) =
+        (is_chunk_of(Kind::Sample), is_chunk_of(Kind::Entry), is_chunk_of(Kind::Execution));
+    let merged = |row: &Row| is_chunk_of(Kind::Sample)(row) && row.value.starts_with(b"TREP");
+    let prefix = "replacement has version 9, this program reads up to 3";
+    let cases: [Case<'_>; 4] = [
+        ("samples", &samples, &newer_chunk, &all, chunk, &query),
+        ("entries", &logged, &newer_chunk, &all, chunk, &entries),
+        ("executions", &calls, &newer_chunk, &of_calls, chunk, &traces),
+        ("replacement", &merged, &|value| value[4] = 9, &all, prefix, &query),
+    ];
+    for (what, is_it, change, refusing, expect, path) in cases {
+        let _ = fs::remove_dir_all(&data);
+        copy(&original, &data);
+        let (old, new) = change_row(what, &data, is_it, change);
+        each_reader_refuses(what, &data, place.path(), refusing, expect);
+        let (_, _, stderr) = run(&["check", data.to_str().unwrap()]);
+        assert!(stderr.contains("file chunks/"), "{what}: {stderr}");
+        let server = Server::start_with(&data, &flags);
+        let answer = server.get(path);
+        assert!(answer.status >= 400 && answer.text().contains(expect), "{what}: {}", answer.text());
+        for _ in 0..2 {
+            assert_eq!(server.post("/api/v1/admin/merge", &[], b"").status, 200, "{what}");
+        }
+        assert_eq!(server.stop().code(), Some(0), "{what}");
+        let is_kept = with_driver(&data, async |driver| {
+            let is_kept = rows(&*driver).await.contains(&new);
+            driver.put(vec![old.clone()]).await.unwrap();
+            is_kept
+        });
+        assert!(is_kept, "{what}: the row has changed");
+        // No record was lost or doubled: the merges have changed only other rows.
+        assert!(records(&data) == whole, "{what}: other records");
+        let checked = run(&["check", data.to_str().unwrap()]);
+        assert_eq!(checked.0, Some(0), "{what}: {checked:?}");
     }
 }
