@@ -16,6 +16,7 @@ use std::sync::Arc;
 use agent::content;
 use checked::records;
 use support::{Server, run};
+use tacho_chunk::Chunk;
 use tacho_model::{Kind, MatchOp, Matcher, SeriesId, TimeRange};
 use tacho_server::clock::SystemClock;
 use tacho_store::driver::Scan;
@@ -64,8 +65,9 @@ fn changed(before: &BTreeMap<PathBuf, Vec<u8>>, after: &BTreeMap<PathBuf, Vec<u8
     differ.map(|name| format!("{name:?}: {:?} -> {:?}", length(before, name), length(after, name))).collect()
 }
 
-fn golden() -> Vec<PathBuf> {
-    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/directory");
+/// The golden directories of a kind, `directory` or `repository`, in `testdata`.
+fn golden(kind: &str) -> Vec<PathBuf> {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(kind);
     let entries = fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path());
     let mut directories: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
     directories.sort();
@@ -74,7 +76,7 @@ fn golden() -> Vec<PathBuf> {
 
 #[test]
 fn directories_of_older_versions_are_checked_backed_up_and_served() {
-    let directories = golden();
+    let directories = golden("directory");
     assert!(!directories.is_empty());
     for directory in directories {
         let place = tempfile::tempdir().unwrap();
@@ -89,16 +91,119 @@ fn directories_of_older_versions_are_checked_backed_up_and_served() {
         assert!(contents(&data) == before, "a check or a backup changes {}", directory.display());
         let restored = run(&["restore", &path(&at), &path(&out)]);
         assert_eq!(restored.0, Some(0), "{restored:?}");
-        for data in [&data, &out] {
+        read_by_commands(&data, place.path());
+        assert!(contents(&data) == before, "a command that only reads changes {}", directory.display());
+        let bearer = token(&directory).map(|token| format!("Bearer {token}"));
+        let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", &**bearer)).collect();
+        for data in [&data, &out, &place.path().join("repaired")] {
             let server = Server::start(data);
-            let rules = server.get("/api/v1/probes").text();
+            let ask = |path: &str| server.request("GET", path, &headers, b"").text();
+            let rules = ask("/api/v1/probes");
             assert!(rules.contains("com.shop..*") && rules.contains("aggregate"), "{rules}");
-            assert_eq!(server.post("/write", &[], b"line,host=b value=1 1700000000000000000").status, 204);
+            if bearer.is_some() {
+                compare_newer(&ask);
+            }
+            assert_eq!(
+                server.post("/write", &headers, b"line,host=b value=1 1700000000000000000").status,
+                204
+            );
             assert_eq!(server.stop().code(), Some(0));
             compare(data);
             let checked = run(&["check", &path(data)]);
             assert_eq!(checked.0, Some(0), "{checked:?}");
         }
+    }
+}
+
+/// The token in the file next to a golden directory. Older directories have none.
+fn token(directory: &Path) -> Option<String> {
+    let path = format!("{}.token", directory.display());
+    fs::read_to_string(path).ok().map(|token| token.trim().to_owned())
+}
+
+/// Runs the commands that read the records of a directory without a server. `tacho repair` writes to `repaired` in `place`.
+fn read_by_commands(data: &Path, place: &Path) {
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let (data_text, into) = (text(data), place.join("repaired"));
+    let inspected = run(&["inspect", &data_text]);
+    assert!(inspected.0 == Some(0) && inspected.1.contains("heap"), "{inspected:?}");
+    let repaired = run(&["repair", &data_text, "--into", &text(&into)]);
+    assert_eq!(repaired.0, Some(0), "{repaired:?}");
+    assert!(records(&into) == records(data), "a repair of {data_text} has other records");
+    let exported = |data: &str| {
+        let file = place.join("exported");
+        let exported = run(&["export", "--all", "--data", data, "--output", &text(&file)]);
+        assert_eq!(exported.0, Some(0), "{exported:?}");
+        let mut lines: Vec<String> = fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let lines = exported(&data_text);
+    for name in ["heap", "log", "line"] {
+        assert!(lines.iter().any(|line| line.contains(&format!("\"{name}\""))), "{name}: {lines:?}");
+    }
+    assert_eq!(exported(&text(&into)), lines);
+}
+
+/// Compares the answers about records that only newer golden directories have.
+fn compare_newer(ask: &dyn Fn(&str) -> String) {
+    let range = "start=1699999990&end=1700000100";
+    // 640 calls, half of them outermost. The merged chunk has a summary of them.
+    let operations: serde_json::Value =
+        serde_json::from_str(&ask(&format!("/api/operations?service=web&{range}"))).unwrap();
+    let counts: Vec<u64> =
+        operations["operations"].as_array().unwrap().iter().filter_map(|of| of["count"].as_u64()).collect();
+    assert_eq!(counts, [320, 320], "{operations}");
+    let types = ask("/api/v1/records");
+    assert!(types.contains("order_placed") && types.contains("EUR"), "{types}");
+    let placed = ask(&format!("/api/v1/entries?match[]=order_placed&{range}"));
+    assert!(placed.contains("ada"), "{placed}");
+    let deleted = ask(&format!("/api/v1/query_range?query=gone&step=1&{range}"));
+    assert!(deleted.contains("\"result\":[]"), "{deleted}");
+}
+
+#[test]
+fn the_newest_golden_directory_has_the_formats_of_this_version() {
+    let directories = golden("directory");
+    let newest = directories.last().unwrap();
+    for name in ["chunks/END", "chunks/MANIFEST", "tokens", "tokens.used", "record_types.json", "probes.json"]
+    {
+        assert!(newest.join(name).is_file(), "{name}");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    copy(newest, &data);
+    let all = with_driver(&data, async |driver| rows(&*driver).await);
+    assert!(all.iter().any(has_summary), "no chunk of version 4 with a summary");
+    let is_tombstone = |row: &&Row| row.table == Table::Meta && row.partition == b"tombstones";
+    let versions: Vec<u8> = all.iter().filter(is_tombstone).map(|row| row.value[0]).collect();
+    assert!(versions.contains(&2), "tombstones of versions {versions:?}");
+}
+
+#[test]
+fn repositories_of_older_versions_are_verified_restored_and_continued() {
+    let repositories = golden("repository");
+    assert!(!repositories.is_empty());
+    for repository in repositories {
+        let place = tempfile::tempdir().unwrap();
+        let [at, data, out] = ["repository", "data", "out"].map(|name| place.path().join(name));
+        copy(&repository, &at);
+        let directory = repository.parent().unwrap().with_file_name("directory");
+        copy(&directory.join(repository.file_name().unwrap()), &data);
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let (at_text, out_text) = (text(&at), text(&out));
+        for args in [
+            &["backup", "list", &at_text][..],
+            &["backup", "verify", &at_text],
+            &["restore", &at_text, &out_text],
+            &["backup", "create", &text(&data), &at_text],
+            &["backup", "prune", &at_text, "--keep-last", "1"],
+            &["backup", "verify", &at_text],
+        ] {
+            let done = run(args);
+            assert_eq!(done.0, Some(0), "{args:?}: {done:?}");
+        }
+        assert!(records(&out) == records(&data), "{} has other records", repository.display());
     }
 }
 
@@ -116,7 +221,7 @@ fn compare(data: &Path) {
         let log = find(&store, Kind::Entry, &[("__name__", "log")]);
         let expect: Vec<_> = (1..=FRAMES).flat_map(content::entries).collect();
         assert_eq!(store.entries(log, TimeRange::ALL).await.unwrap(), expect);
-        let calls = find(&store, Kind::Execution, &[("__name__", "executions")]);
+        let calls = find(&store, Kind::Execution, &[("__name__", "executions"), ("service", "shop")]);
         let blocks = store.executions(calls, TimeRange::ALL).await.unwrap();
         let mut starts: Vec<i64> =
             blocks.iter().flat_map(|block| block.rows().map(|row| row.to_segment().start)).collect();
@@ -390,8 +495,28 @@ fn newer_chunk(value: &mut [u8]) {
     value[at + 4] = 5;
 }
 
+/// Changes the version of the summary of a chunk, with valid checksums (`docs/format/chunk.md`).
+fn newer_summary(value: &mut [u8]) {
+    let at = chunk_at(value);
+    let chunk = &mut value[at..];
+    let part = Chunk::summary_parts(chunk).unwrap().remove(1);
+    let old = crc32c::crc32c(&chunk[part.clone()]).to_le_bytes();
+    chunk[part.start] = 2;
+    let new = crc32c::crc32c(&chunk[part.clone()]).to_le_bytes();
+    let crc = chunk[..part.start].windows(4).rposition(|four| four == old).unwrap();
+    chunk[crc..crc + 4].copy_from_slice(&new);
+    let header = u32::from_le_bytes(chunk[8..12].try_into().unwrap()) as usize;
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&chunk[..16]), &chunk[20..20 + header]);
+    chunk[16..20].copy_from_slice(&crc.to_le_bytes());
+}
+
 fn is_chunk_of(kind: Kind) -> impl Fn(&Row) -> bool {
     move |row| row.table == Table::Chunks && row.partition.first() == Some(&(kind as u8))
+}
+
+fn has_summary(row: &Row) -> bool {
+    let is_summarized = |row: &Row| Chunk::open(&row.value[chunk_at(&row.value)..]).unwrap().header().summary;
+    is_chunk_of(Kind::Execution)(row) && is_summarized(row).is_some_and(|summary| summary.bytes > 0)
 }
 
 /// A start does not read chunks.
@@ -447,4 +572,18 @@ fn a_chunk_of_a_newer_version_is_refused_by_readers_and_stays_as_it_is_until_a_n
         let checked = run(&["check", data.to_str().unwrap()]);
         assert_eq!(checked.0, Some(0), "{what}: {checked:?}");
     }
+}
+
+/// A server reads the calls instead of the summary.
+#[test]
+fn a_summary_of_a_newer_version_is_refused_by_checks_and_not_needed_by_servers() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    copy(golden("directory").last().unwrap(), &data);
+    ["tokens", "tokens.used"].iter().for_each(|name| fs::remove_file(data.join(name)).unwrap());
+    change_row("summary", &data, &has_summary, &newer_summary);
+    let expect = "summary of calls has version 2, this program reads up to 1";
+    each_reader_refuses("summary", &data, place.path(), &["check", "repair"], expect);
+    let server = Server::start(&data);
+    compare_newer(&|path| server.get(path).text());
 }
