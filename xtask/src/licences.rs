@@ -1,6 +1,6 @@
 //! `cargo xtask licences`: do the delivered crates and npm packages have an allowed licence?
 //!
-//! The allowed licences are in `deny.toml`. The check covers the crates of the binary with its default features, of its build
+//! The allowed licences are in `deny.toml`. The check covers the crates of the binary with all its features, of its build
 //! scripts and of its macros (`cargo metadata`), and the packages of the page and of the Node.js agent that are not only for
 //! development (`package-lock.json`). `scripts/test_sbom.py` checks the libraries of the Java agent.
 
@@ -13,6 +13,8 @@ use serde_json::Value;
 
 /// The package whose dependencies are in the binary.
 const BINARY: &str = "tacho-cli";
+/// The features of the binary that are off by default.
+const FEATURES: &str = "tacho-cli/parquet,tacho-cli/s3";
 const LOCK_FILES: [&str; 2] = ["ui/package-lock.json", "agent/node/package-lock.json"];
 
 /// A delivered package and its licence expression (SPDX).
@@ -69,7 +71,7 @@ fn refusal(package: &Package, allowed: &BTreeSet<String>) -> Option<String> {
 fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(&cargo);
-    command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root);
+    command.args(["metadata", "--format-version", "1", "--locked", "--features", FEATURES]).current_dir(root);
     let output = command.output().map_err(|error| format!("{cargo}: {error}"))?;
     if !output.status.success() {
         return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));

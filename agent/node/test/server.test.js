@@ -55,6 +55,9 @@ const ENDINGS = [
   ['throw', 1, null, ''],
   ['signal', null, 'SIGTERM', ''],
   ['signal SIGINT', null, 'SIGINT', ''],
+  ['signal 6', null, 'SIGABRT', ''],
+  ['signal SIGIOT', null, 'SIGABRT', ''],
+  ['signal SIGSEGV', null, 'SIGSEGV', ''],
   ['own handler', 3, null, ''],
 ];
 for (const [how, code, signal, out] of ENDINGS) {

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use tacho_store::disk::{DIRECTORY_MODE, Disk, RealDisk, make_directory, private_file};
+use tacho_store::disk::{DIRECTORY_MODE, Disk, RealDisk, make_directory, private_file, sync_directory};
 use tacho_store::{Error, ErrorKind as Kind, Result};
 
 use crate::record::{FOLDERS, Record, SavedFile};
@@ -130,7 +130,7 @@ impl Restored {
         for folder in FOLDERS.into_iter().chain([""]) {
             let path = self.directory.join(folder);
             if path.is_dir() {
-                RealDisk.sync_directory(&path).map_err(|e| Error::io("sync directory", &path, e))?;
+                sync_directory(&path).map_err(|e| Error::io("sync directory", &path, e))?;
             }
         }
         Ok(())
@@ -144,7 +144,7 @@ impl Restored {
         std::fs::rename(&self.directory, &self.to).map_err(|e| Error::io("rename", &self.to, e))?;
         self.is_committed = true;
         let above = self.to.parent().unwrap_or(Path::new("/"));
-        RealDisk.sync_directory(above).map_err(|e| Error::io("sync directory", above, e))
+        sync_directory(above).map_err(|e| Error::io("sync directory", above, e))
     }
 }
 

@@ -211,7 +211,7 @@ fn answers_that_are_not_read_share_a_memory_budget() {
     let lines: String = (0..454).map(|n| format!("x,n={n} value={n} 1000000000\n")).collect();
     assert_eq!(server.post("/write?precision=ns", &[], lines.as_bytes()).status, 204);
     let path = "/api/v1/query_range?query=x&start=1&end=11000&step=1&lookback_delta=11001";
-    let answers = unread(&server, path, AT_ONCE);
+    let mut answers = unread(&server, path, AT_ONCE);
     let count = |wanted: u16| answers.iter().filter(|(status, _)| *status == wanted).count();
     assert!(
         count(200) > 0 && count(200) + count(503) == AT_ONCE,
@@ -219,8 +219,16 @@ fn answers_that_are_not_read_share_a_memory_budget() {
         count(200),
         count(503)
     );
+    // On a busy machine, other limits may have refused so many of the queries that the budget has room.
+    for _ in 0..4 {
+        let answer = unread(&server, path, 1).remove(0);
+        if answer.0 != 200 {
+            break;
+        }
+        answers.push(answer);
+    }
     let refused = server.get(path);
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.text().contains("answers that are being sent may take "), "{}", refused.text());
     assert_eq!(server.get("/api/v1/query?query=x&time=1").status, 200, "a small response was refused");
     drop(answers);

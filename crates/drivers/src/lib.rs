@@ -3,8 +3,23 @@
 //! A new driver needs a module here, a line in [`SCHEMES`] and in [`open`], a feature in `Cargo.toml`, and a test file
 //! that runs `tacho_store::conformance`.
 
-#![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
+#![deny(clippy::unwrap_used, clippy::indexing_slicing)]
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss
+    )
+)]
 
 pub mod embedded;
 #[cfg(feature = "fjall")]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use inside::Inside;
 use tacho_server::config::Settings;
-use tacho_store::disk::{Disk, DiskFile, RealDisk};
+use tacho_store::disk::{Disk, DiskFile, RealDisk, SyncPoint};
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan};
 use tacho_store::{Driver, MemoryDriver, Options, Result};
 
@@ -45,16 +45,16 @@ impl Disk for SlowDisk {
         Ok(Box::new(SlowFile(file, self.0.clone())))
     }
 
-    fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
-        RealDisk.cut(path, length)
+    fn cut(&self, path: &Path, length: u64, point: SyncPoint) -> io::Result<()> {
+        RealDisk.cut(path, length, point)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         RealDisk.remove(path)
     }
 
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        RealDisk.sync_directory(path)
+    fn sync_directory(&self, path: &Path, point: SyncPoint) -> io::Result<()> {
+        RealDisk.sync_directory(path, point)
     }
 }
 
@@ -63,9 +63,9 @@ impl DiskFile for SlowFile {
         self.0.append(bytes)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self, point: SyncPoint) -> io::Result<()> {
         self.1.pass();
-        self.0.sync()
+        self.0.sync(point)
     }
 }
 

@@ -28,21 +28,23 @@ const MARK_BYTES: usize = 16;
 const MARK: &[u8] = b"\xf5bat\0\0\0\0\0\0\0\0";
 
 /// Harms the files after the power was cut, opens the store, and reads everything. Half of the seeds damage some places. The
-/// other seeds cut off the end of the growing segment.
-pub async fn run(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
+/// other seeds cut off the end of the growing segment. Returns whether damage is reported.
+pub async fn run(world: &mut World, totals: &mut Totals) -> Result<bool, Failure> {
     if world.random.one_in(2) {
         return cut_end(world, totals).await;
     }
+    world.forget_quarantines();
     let places = 1 + world.random.below(PLACES_MAX);
     let damages: Vec<String> = (0..places).filter_map(|_| world.disk.damage()).collect();
     totals.damages += damages.len() as u64;
-    totals.reported += u64::from(is_loss_reported(world, &damages.join("; ")).await?);
-    Ok(())
+    let is_reported = is_loss_reported(world, &damages.join("; ")).await?;
+    totals.reported += u64::from(is_reported);
+    Ok(is_reported)
 }
 
 /// Cuts off acknowledged rows that a process has written after its start. The manifest does not state these rows, so only the
 /// file `END` of the driver shows that they are missing. Each of the next two starts must report the missing end.
-async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> {
+async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<bool, Failure> {
     for _ in 0..WRITERS_MAX {
         write_rows(world, totals).await.map_err(|end| match end {
             End::Broken(failure) => failure,
@@ -61,11 +63,13 @@ async fn cut_end(world: &mut World, totals: &mut Totals) -> Result<(), Failure> 
                 let text = format!("the {start} start does not report {missing} missing bytes after {text}");
                 return Err(Failure::Lost { records: 0, text });
             }
+            world.check_quarantines()?;
             drop(driver);
-            end_process(world).await;
+            end_life(world).await;
         }
-        totals.reported += u64::from(is_loss_reported(world, &text).await?);
-        return Ok(());
+        let is_reported = is_loss_reported(world, &text).await?;
+        totals.reported += u64::from(is_reported);
+        return Ok(is_reported);
     }
     Err(Failure::Stuck("no process leaves rows in a growing segment".to_owned()))
 }
@@ -83,7 +87,7 @@ async fn write_rows(world: &mut World, totals: &mut Totals) -> Result<(), End> {
         .map_err(|e| Failure::Stuck(format!("flush fails on a disk without faults: {e}")))?;
     drop(open);
     world.network.end().await;
-    end_process(world).await;
+    end_life(world).await;
     Ok(())
 }
 
@@ -99,9 +103,15 @@ fn growing(world: &World) -> Option<(PathBuf, usize)> {
 }
 
 /// Waits until the tasks of a dropped store have ended. Then ends the process.
-async fn end_process(world: &World) {
+pub async fn end_process(world: &World) {
     tokio::time::sleep(Duration::from_millis(100)).await;
     world.disk.end_process();
+}
+
+/// Waits as [`end_process`] does. Then the process ends, or the power fails.
+pub async fn end_life(world: &mut World) {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    if world.random.one_in(3) { world.disk.end_process() } else { world.disk.cut_power() }
 }
 
 /// Opens the store and reads everything. Returns whether damage is reported. A loss that is not reported is a failure.
@@ -116,16 +126,8 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
             return Ok(true);
         }
     };
-    let mut silent = None;
-    let mut reported = is_reported(&store);
-    for agent in &world.agents {
-        for name in names() {
-            let seen = samples(&store, agent, name, world.now).await?;
-            note(seen, name, agent, &mut silent, &mut reported);
-        }
-        note(entries(&store, agent).await?, "entries", agent, &mut silent, &mut reported);
-        note(executions(&store, agent).await?, "executions", agent, &mut silent, &mut reported);
-    }
+    let (silent, reported) = read_all(world, &store).await?;
+    let reported = reported || is_reported(&store);
     match silent.filter(|_| !reported) {
         Some(text) => {
             let text = format!("{text}, and nothing is reported after {damages}");
@@ -133,6 +135,20 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
         }
         None => Ok(reported),
     }
+}
+
+/// Reads everything. Returns how the first series differs from the model, and whether a read reports damage.
+pub async fn read_all(world: &World, store: &Store) -> Result<(Option<String>, bool), Failure> {
+    let (mut silent, mut reported) = (None, false);
+    for agent in &world.agents {
+        for name in names() {
+            let seen = samples(store, agent, name, world.now).await?;
+            note(seen, name, agent, &mut silent, &mut reported);
+        }
+        note(entries(store, agent).await?, "entries", agent, &mut silent, &mut reported);
+        note(executions(store, agent).await?, "executions", agent, &mut silent, &mut reported);
+    }
+    Ok((silent, reported))
 }
 
 /// Result of reading one series.
@@ -151,7 +167,7 @@ fn note(seen: Seen, name: &str, agent: &Agent, silent: &mut Option<String>, repo
 }
 
 /// Whether the store reports damage at its start.
-fn is_reported(store: &Store) -> bool {
+pub fn is_reported(store: &Store) -> bool {
     let stats = store.stats();
     let counted = [stats.recovered_damaged, stats.journals_quarantined, stats.recovered_torn_bytes];
     store.driver_health() != Health::default()

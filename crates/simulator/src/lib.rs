@@ -7,6 +7,7 @@
 //!   sending.rs    how agents send frames             network.rs   connections to the recorder, cut after any byte
 //!   check.rs      what is in the store, compared with the model of `tacho_store::conformance`
 //!   damage.rs     damage of synced bytes: each loss must be reported
+//!   survive.rs    more damage while the store works: all other records must survive
 //!   mutations.rs  deliberate faults, each of which must be found
 //!   disk/         the disk: unsynced bytes and names may be lost, operations fail
 //! ```
@@ -24,6 +25,7 @@ mod network;
 mod run;
 mod scenario;
 mod sending;
+mod survive;
 mod world;
 
 pub use run::{Failure, Plan, Totals, one, run};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use tacho_store::disk::SyncPoint;
+
 use crate::disk::OPERATIONS_MAX;
 use crate::world::World;
 
@@ -14,6 +16,8 @@ pub struct Plan {
     pub time: Duration,
     /// Whether each operation of the disk is logged.
     pub trace: bool,
+    /// The sync that is not done.
+    pub omitted: Option<SyncPoint>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,6 +41,8 @@ pub struct Totals {
     pub operations: u64,
     pub merges: u64,
     pub deletions: u64,
+    /// Starts after bytes were damaged.
+    pub damaged_starts: u64,
     /// Damaged places.
     pub damages: u64,
     /// Seeds with damage that was reported.
@@ -120,13 +126,19 @@ impl fmt::Display for Failure {
 /// Limit on the time of one seed, by the paused clock. A seed takes a few simulated seconds.
 const SIMULATED_TIME_MAX: Duration = Duration::from_secs(86_400);
 
-/// Runs one seed. Returns the number of disk operations and a hash of them.
-pub fn one(seed: u64, trace: bool, totals: &mut Totals) -> Result<(u64, u64), Failure> {
+/// Runs one seed, without the sync `omitted`. Returns the number of disk operations and a hash of them.
+pub fn one(
+    seed: u64,
+    trace: bool,
+    omitted: Option<SyncPoint>,
+    totals: &mut Totals,
+) -> Result<(u64, u64), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.map_err(|error| Failure::Stuck(error.to_string()))?;
     totals.seeds += 1;
     let (result, digest) = runtime.block_on(async {
         let mut world = World::new(seed, trace);
+        world.disk.omit(omitted);
         let begun = tokio::time::Instant::now();
         let run = tokio::time::timeout(SIMULATED_TIME_MAX, world.run(totals)).await;
         let stuck = |_| Err(Failure::Stuck("the seed does not end within a simulated day".to_owned()));
@@ -154,7 +166,7 @@ pub fn run(plan: Plan, mut progress: impl FnMut(&Totals)) -> (Totals, Option<(u6
         if begun.elapsed() >= plan.time {
             break;
         }
-        if let Err(failure) = one(seed, plan.trace, &mut totals) {
+        if let Err(failure) = one(seed, plan.trace, plan.omitted, &mut totals) {
             return (totals, Some((seed, failure)));
         }
         progress(&totals);

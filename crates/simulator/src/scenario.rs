@@ -6,7 +6,7 @@ use tacho_model::{Random, TimeRange};
 use tacho_store::conformance::simulation::model::{BRIEF_NS, COARSE, OWN, SHARED};
 use tacho_store::layer::faults::Faults as DriverFaults;
 
-use crate::disk::Faults;
+use crate::disk::{Faults, Slowness};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -54,10 +54,12 @@ pub struct Life {
     /// Operations of the disk until the machine stops.
     pub operations: Option<u64>,
     pub faults: Faults,
+    pub slowness: Slowness,
 }
 
 impl Life {
-    pub const fn draw(random: &mut Random) -> Self {
+    /// In a seed without failing operations, `is_healthy`, only crashes disturb the store.
+    pub const fn draw(random: &mut Random, is_healthy: bool) -> Self {
         let operations = match random.below(8) {
             0 => None,
             1 | 2 => Some(random.below(30)),
@@ -66,12 +68,20 @@ impl Life {
         };
         // Half of the lives have a disk without failing operations.
         let faults = match random.below(6) {
+            _ if is_healthy => Faults { write: 0, sync: 0, cut: 0, names: 0 },
             0 => Faults { write: 40, sync: 30, cut: 3, names: 40 },
             1 => Faults { write: 0, sync: 12, cut: 2, names: 0 },
             2 => Faults { write: 20, sync: 0, cut: 0, names: 15 },
             _ => Faults { write: 0, sync: 0, cut: 0, names: 0 },
         };
-        Self { steps: 3 + random.below(24), operations, faults }
+        let slowness = match random.below(6) {
+            // A slow disk.
+            0 => Slowness { one_in: 6, max: Duration::from_millis(5) },
+            // A disk that sometimes stops for a while.
+            1 => Slowness { one_in: 500, max: Duration::from_secs(2) },
+            _ => Slowness { one_in: 0, max: Duration::ZERO },
+        };
+        Self { steps: 3 + random.below(24), operations, faults, slowness }
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::arrival::{Appended, Arrival, Origin};
 use crate::budget::{Budget, Reservation};
 use crate::changes::{self, Change, Changes};
+use crate::disk::SyncPoint;
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::guarded::Guarded;
 use crate::in_flight::Ticket;
@@ -256,7 +257,7 @@ impl Committer {
 
     fn cut_broken(&mut self) -> Result<()> {
         if let Some((path, length)) = &self.broken {
-            match self.store.options.disk.cut(path, *length) {
+            match self.store.options.disk.cut(path, *length, SyncPoint::JournalRefusedBeforeNext) {
                 // The flusher has already cut, flushed and removed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 cut => {

@@ -3,6 +3,7 @@
 
 mod faulty;
 mod irregular;
+mod point;
 mod reading;
 
 use std::ffi::OsString;
@@ -19,24 +20,27 @@ use crate::{Error, ErrorKind, Result};
 
 pub use faulty::FaultyDisk;
 pub use irregular::{irregular, irregular_or_link};
+pub use point::{Need, SyncPoint};
 pub use reading::ReadFile;
 
 /// Permissions of the files that are created below the data directory.
 pub const FILE_MODE: u32 = 0o600;
 pub const DIRECTORY_MODE: u32 = 0o700;
 
-/// A file system. The provided methods use the file system of the operating system.
+/// A file system. The provided methods use the file system of the operating system. Each sync has a name, by which the simulation
+/// omits it.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file for appending. Creates it if it does not exist.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
 
-    fn cut(&self, path: &Path, length: u64) -> io::Result<()>;
+    /// Cuts a file and syncs it.
+    fn cut(&self, path: &Path, length: u64, point: SyncPoint) -> io::Result<()>;
 
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Rewrites the bytes of a file from the offset `from` on, unchanged, and syncs the file. After a failed sync of an earlier
     /// process, these bytes may exist only in memory, and a sync alone may not write them.
-    fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
+    fn renew(&self, path: &Path, from: u64, _point: SyncPoint) -> io::Result<()> {
         let file = open_without_wait(OpenOptions::new().read(true).write(true), OFlags::empty(), path)?;
         let mut part = vec![0; RENEW_BYTES];
         let mut at = from;
@@ -56,7 +60,7 @@ pub trait Disk: Send + Sync + 'static {
     }
 
     /// Makes creations, removals and renames in a directory durable.
-    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+    fn sync_directory(&self, path: &Path, point: SyncPoint) -> io::Result<()>;
 
     /// Creates a file that occupies `bytes`. The caller removes it when the disk is full and other files need the space.
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
@@ -138,7 +142,7 @@ pub trait DiskFile: Send {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// When this returns, all appended bytes are on disk.
-    fn sync(&mut self) -> io::Result<()>;
+    fn sync(&mut self, point: SyncPoint) -> io::Result<()>;
 }
 
 /// Names in a directory, in any order. `what` is the verb phrase of an error ([`Error::io`]).
@@ -246,14 +250,39 @@ pub fn private_file() -> OpenOptions {
 /// Creates a directory that only its owner can enter, and its missing parents. Syncs the parents, because a file is
 /// durable only when its path is durable.
 pub fn make_directory(directory: &Path) -> io::Result<()> {
-    if directory.is_dir() {
-        return Ok(());
-    }
     let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if directory.is_dir() {
+        // The process that made the directory may have ended before this sync. If this user may not read the directory above,
+        // this user has not made the directory. Some file systems, such as that of an automatic mount, cannot sync a directory.
+        return match sync_directory(above) {
+            Err(error)
+                if !matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput) =>
+            {
+                Err(error)
+            }
+            _ => Ok(()),
+        };
+    }
     make_directory(above)?;
     match DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
         Err(error) if !directory.is_dir() => Err(error),
-        _ => File::open(above)?.sync_all(),
+        _ => sync_directory(above),
+    }
+}
+
+/// Makes creations, removals and renames in a directory of the operating system durable. Never waits for a FIFO in its place.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    let flags = OFlags::DIRECTORY.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
+}
+
+/// Makes the names in a directory durable, if the directory exists.
+pub fn sync_if_exists(disk: &dyn Disk, directory: &Path, point: SyncPoint) -> io::Result<()> {
+    match disk.sync_directory(directory, point) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(error)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -349,7 +378,7 @@ impl Disk for RealDisk {
         Ok(Box::new(open_without_wait(private_file().create(true).append(true), OFlags::empty(), path)?))
     }
 
-    fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
+    fn cut(&self, path: &Path, length: u64, _: SyncPoint) -> io::Result<()> {
         let file = open_without_wait(OpenOptions::new().write(true), OFlags::empty(), path)?;
         file.set_len(length)?;
         file.sync_all()
@@ -359,8 +388,8 @@ impl Disk for RealDisk {
         std::fs::remove_file(path)
     }
 
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+    fn sync_directory(&self, path: &Path, _: SyncPoint) -> io::Result<()> {
+        sync_directory(path)
     }
 }
 
@@ -369,7 +398,7 @@ impl DiskFile for File {
         self.write_all(bytes)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self, _: SyncPoint) -> io::Result<()> {
         self.sync_data()
     }
 }
@@ -413,7 +442,7 @@ mod tests {
         let mut file = disk.open(&path).unwrap();
         file.append(&[0; 600]).unwrap();
         space.check(0).unwrap_err();
-        disk.cut(&path, 500).unwrap();
+        disk.cut(&path, 500, SyncPoint::JournalFailedWrite).unwrap();
         disk.remove(&path).unwrap();
         space.check(100).unwrap();
         assert!(RealDisk.free_bytes(place.path()).unwrap() > 0);

@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::changes::{Change, Changes};
 use crate::commit::closed;
 use crate::damage::Unreadable;
+use crate::disk::SyncPoint;
 use crate::driver::{Driver, Row, Table};
 use crate::generation::{Generation, Generations};
 use crate::group::home::{self, Share};
@@ -343,7 +344,7 @@ async fn cut_journal(flusher: &Flusher, generation: &Generation) -> Result<()> {
     flusher
         .options
         .disk
-        .cut(&journal.path, journal.length)
+        .cut(&journal.path, journal.length, SyncPoint::JournalRefusedBeforeFlush)
         .map_err(|e| Error::io("cut journal", &journal.path, e).with("length", journal.length))
 }
 
@@ -382,7 +383,8 @@ fn remove_journal(flusher: &Flusher, generation: &Generation) {
         flusher.counters.journals_quarantined.add(1);
         journal::set_aside(disk, directory, (path.as_path(), generation.number), lack).map(drop)
     } else {
-        disk.remove(path).and_then(|()| disk.sync_directory(directory))
+        // Without a sync: if a power failure undoes the removal, the next start removes the journal again.
+        disk.remove(path)
     };
     if let Err(error) = result {
         tracing::warn!(path = %path.display(), %error, "journal of a flushed generation was not removed");

@@ -18,8 +18,23 @@
 //! series. `keys.rs` defines the keys of rows. `shared.rs` lists the parts and the lock order. Path of one record. Before:
 //! `tacho_ingest` decoded its batch. After: `tacho_drivers` keeps its chunk.
 
-#![deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation))]
+#![deny(clippy::unwrap_used, clippy::indexing_slicing)]
+#![deny(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss
+)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss
+    )
+)]
 
 mod answer;
 mod arrival;

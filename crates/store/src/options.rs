@@ -58,7 +58,7 @@ pub struct Options {
     pub disk: Arc<dyn Disk>,
     /// The threads for the journal, for encoding, merging and decoding.
     pub threads: Threads,
-    /// Draws the random identity of a new store.
+    /// Draws random numbers: the identity of a new store, and the keys of spellings.
     pub draw_id: fn() -> u128,
     /// Space kept free on the disk of the journal, bytes, in addition to the space for flushing the journal's records. New
     /// records are refused before this space is used; deletion, expiry and sealing continue. With 0, records are accepted until

@@ -15,7 +15,7 @@ use crate::arrival::{Arrival, Origin};
 use crate::changes;
 use crate::commit::number_series;
 use crate::damage::Unreadable;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, RealDisk, SyncPoint};
 use crate::driver::{Damaged, Driver, Row, Scan, Scanned};
 use crate::evidence::{Files, Keys, Misnamed};
 use crate::generation::{Generation, Generations, JournalFile};
@@ -28,7 +28,7 @@ use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
 use crate::mutation::Mutation;
-use crate::options::Options;
+use crate::options::{Options, draw_id};
 use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
@@ -67,7 +67,7 @@ pub async fn incomplete(driver: &dyn Driver, directory: &Path) -> Result<Refusal
         Some(_) => false,
         None => {
             let (tombstones, _) = load_tombstones(driver, |_| ()).await?;
-            let (index, _) = load_index(driver, |_| ()).await?;
+            let (index, _) = load_index(driver, |_| (), draw_id).await?;
             base.is_empty(&index, &tombstones)
         }
     };
@@ -143,7 +143,7 @@ impl Base {
 pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -> Result<Recovered> {
     let base = Base::read(driver, directory, &options.disk, tell).await?;
     let (tombstones, deletions) = load_tombstones(driver, tell).await?;
-    let (index, nameless) = load_index(driver, tell).await?;
+    let (index, nameless) = load_index(driver, tell, options.draw_id).await?;
     let is_empty = base.is_empty(&index, &tombstones);
     let (id, refusal) = base.check(driver, is_empty, |path| {
         tracing::warn!(path = %path.display(), "store is opened without its missing parts, as this file permits");
@@ -296,8 +296,12 @@ async fn load_tombstones(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Tom
 }
 
 /// Loads the index. Also returns the partitions with unknown series.
-async fn load_index(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
-    let (mut index, mut nameless) = (Index::default(), BTreeSet::new());
+async fn load_index(
+    driver: &dyn Driver,
+    tell: fn(&Damaged),
+    draw_id: fn() -> u128,
+) -> Result<(Index, BTreeSet<(Kind, SeriesId)>)> {
+    let (mut index, mut nameless) = (Index::new(draw_id), BTreeSet::new());
     let (mut numbers, mut unfolding) = (Vec::new(), Unfolding::default());
     for shard in 0..=u8::MAX {
         each_row(driver, series_scan(shard), |row| {
@@ -360,8 +364,9 @@ struct Recovery<'a> {
 impl Recovery<'_> {
     fn all(&mut self, files: &Files) -> Result<()> {
         if !self.options.read_only {
-            // The previous process may have ended before it made the name of a journal durable.
-            let synced = self.options.disk.sync_directory(self.directory);
+            // The previous process may have ended before it made the name of a journal durable. The list of required journals in
+            // the driver may name this journal from now on.
+            let synced = journal::sync_names(&*self.options.disk, self.directory);
             synced.map_err(|e| Error::io("sync directory", self.directory, e))?;
         }
         for found in &files.journals {
@@ -392,14 +397,15 @@ impl Recovery<'_> {
         self.report(found, &contents);
         // Torn bytes that may have been a whole record are not cut off. The file is kept with them.
         if contents.torn > 0 && !contents.doubtful && !self.options.read_only {
-            let cut = self.options.disk.cut(&found.path, contents.length);
+            let cut = self.options.disk.cut(&found.path, contents.length, SyncPoint::JournalTornEnd);
             cut.map_err(|e| Error::io("cut torn journal", &found.path, e))?;
         }
         if !self.options.read_only {
             // The previous process may have ended before a sync, or after a failed one. Frames of this file count as
             // acknowledged from now on, so they must survive a power failure.
             if !Mutation::RecoveredJournalNotRenewed.is_on() {
-                let renewed = self.options.disk.renew(&found.path, contents.proven);
+                let renewed =
+                    self.options.disk.renew(&found.path, contents.proven, SyncPoint::JournalRecovered);
                 renewed.map_err(|e| Error::io("sync journal", &found.path, e))?;
             }
         }
@@ -495,6 +501,9 @@ impl Recovery<'_> {
         if self.options.read_only {
             return Ok(());
         }
+        // The previous process may have ended before it synced these bytes.
+        let renewed = self.options.disk.renew(path, 0, SyncPoint::JournalSetAsideBytes);
+        renewed.map_err(|e| Error::io("sync journal", path, e))?;
         let kept = journal::set_aside(&*self.options.disk, self.directory, (path, generation), lack);
         let kept = kept.map_err(|e| Error::io("set journal aside", path, e))?;
         tracing::warn!(kept = %kept.display(), "journal set aside");
@@ -506,8 +515,7 @@ impl Recovery<'_> {
             return Ok(());
         }
         tracing::info!(path = %found.path.display(), "{why}");
-        let disk = &self.options.disk;
-        disk.remove(&found.path).map_err(|e| Error::io("remove journal", &found.path, e))?;
-        disk.sync_directory(self.directory).map_err(|e| Error::io("sync directory", self.directory, e))
+        // Without a sync: if a power failure undoes the removal, the next start removes the file again.
+        self.options.disk.remove(&found.path).map_err(|e| Error::io("remove journal", &found.path, e))
     }
 }

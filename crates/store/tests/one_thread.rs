@@ -6,7 +6,7 @@ use std::thread::{ThreadId, current};
 use std::time::Duration;
 
 use tacho_model::{Batch, Labels, ManualClock, Sample, SampleSeries, TimeRange, Value};
-use tacho_store::disk::{Disk, DiskFile, RealDisk};
+use tacho_store::disk::{Disk, DiskFile, RealDisk, SyncPoint};
 use tacho_store::threads::Threads;
 use tacho_store::{MemoryDriver, Options, Origin, Store};
 
@@ -27,9 +27,9 @@ impl Disk for Watched {
         RealDisk.open(path)
     }
 
-    fn cut(&self, path: &std::path::Path, length: u64) -> std::io::Result<()> {
+    fn cut(&self, path: &std::path::Path, length: u64, point: SyncPoint) -> std::io::Result<()> {
         self.note();
-        RealDisk.cut(path, length)
+        RealDisk.cut(path, length, point)
     }
 
     fn remove(&self, path: &std::path::Path) -> std::io::Result<()> {
@@ -37,9 +37,9 @@ impl Disk for Watched {
         RealDisk.remove(path)
     }
 
-    fn sync_directory(&self, path: &std::path::Path) -> std::io::Result<()> {
+    fn sync_directory(&self, path: &std::path::Path, point: SyncPoint) -> std::io::Result<()> {
         self.note();
-        RealDisk.sync_directory(path)
+        RealDisk.sync_directory(path, point)
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use common::{Bench, batch, entries, executions, id, origin, samples, values};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Batch, Kind, Matcher, TimeRange, TraceId, Value};
-use tacho_store::disk::{Disk, DiskFile, FaultyDisk};
+use tacho_store::disk::{Disk, DiskFile, FaultyDisk, SyncPoint};
 use tacho_store::layer::faults::{Faults, Faulty};
 use tacho_store::threads::Threads;
 use tacho_store::{Appended, ErrorKind, MemoryDriver, Needed, Options};
@@ -257,13 +257,13 @@ impl Disk for PanickingDisk {
     fn open(&self, _: &Path) -> io::Result<Box<dyn DiskFile>> {
         panic!("injected: the journal's thread ends")
     }
-    fn cut(&self, _: &Path, _: u64) -> io::Result<()> {
+    fn cut(&self, _: &Path, _: u64, _: SyncPoint) -> io::Result<()> {
         Ok(())
     }
     fn remove(&self, _: &Path) -> io::Result<()> {
         Ok(())
     }
-    fn sync_directory(&self, _: &Path) -> io::Result<()> {
+    fn sync_directory(&self, _: &Path, _: SyncPoint) -> io::Result<()> {
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 import { constants } from 'node:os';
 import { replace } from './replace.js';
 
-/** Signals that end a process without a listener for them. */
+/** Numbers of the signals that end a process without a listener for them. */
 const DEADLY = new Set(
   /** @type {NodeJS.Signals[]} */ ([
     'SIGTERM',
@@ -21,10 +21,18 @@ const DEADLY = new Set(
     'SIGVTALRM',
     'SIGXCPU',
     'SIGTRAP',
-  ]),
+    'SIGBUS',
+    'SIGFPE',
+    'SIGILL',
+    'SIGIO',
+    'SIGPWR',
+    'SIGSEGV',
+    'SIGSTKFLT',
+    'SIGSYS',
+  ]).map((name) => constants.signals[name]),
 );
-/** @type {Map<unknown, string>} */
-const NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]));
+/** A signal may have several names: `SIGABRT` is `SIGIOT`. */
+const NAMES = /** @type {[NodeJS.Signals, number][]} */ (Object.entries(constants.signals));
 
 /**
  * @param {object} told
@@ -81,7 +89,7 @@ export function watchEnd({ exits, ends, listens, told }, isMain) {
  */
 function isEnd(pid, signal = 'SIGTERM') {
   const isOurs = (typeof pid === 'number' || typeof pid === 'string') && (Number(pid) === process.pid || Number(pid) === 0);
-  const name = typeof signal === 'string' ? signal : NAMES.get(signal);
-  const deadly = /** @type {NodeJS.Signals} */ (name);
-  return isOurs && DEADLY.has(deadly) && process.listenerCount(deadly) === 0;
+  const number = typeof signal === 'string' ? constants.signals[/** @type {NodeJS.Signals} */ (signal)] : Number(signal);
+  const isHeard = () => NAMES.some(([name, its]) => its === number && process.listenerCount(name) > 0);
+  return isOurs && DEADLY.has(number) && !isHeard();
 }

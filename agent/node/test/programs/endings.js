@@ -30,6 +30,9 @@ const ENDINGS = {
   },
   signal: () => process.kill(process.pid, 'SIGTERM'),
   'signal SIGINT': () => process.kill(process.pid, 'SIGINT'),
+  'signal 6': () => process.kill(process.pid, 6),
+  'signal SIGIOT': () => process.kill(process.pid, 'SIGIOT'),
+  'signal SIGSEGV': () => process.kill(process.pid, 'SIGSEGV'),
   'own handler': () => process.kill(process.pid, 'SIGTERM'),
 };
 await ENDINGS[how]();

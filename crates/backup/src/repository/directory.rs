@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise};
-use tacho_store::disk::{Disk, RealDisk, make_directory, open_no_link, private_file};
+use tacho_store::disk::{self, make_directory, open_no_link, private_file};
 use tacho_store::lock::DirectoryLock;
 use tacho_store::{Error, Result, draw_id};
 
@@ -146,7 +146,7 @@ impl Place for Directory {
 }
 
 fn sync_directory(path: &Path) -> Result<()> {
-    RealDisk.sync_directory(path).map_err(|e| Error::io("sync directory", path, e))
+    disk::sync_directory(path).map_err(|e| Error::io("sync directory", path, e))
 }
 
 struct NewFile<'a> {

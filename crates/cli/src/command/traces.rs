@@ -15,12 +15,12 @@ use crate::terminal::table::{Align, Table};
   tacho traces --operation 'SELECT * FROM ad' --order slowest --last 1d
   tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json")]
 pub struct Traces {
-    /// Traces that contain a call of this service. The other conditions and the order apply to the outermost call of the
-    /// service
+    /// Traces that contain a call of this service. Without --operation, the range, duration, outcome and order apply to the
+    /// outermost call of the service
     #[arg(long)]
     service: Option<String>,
-    /// Traces that contain this operation: its whole name, as `tacho operations` lists it. The other conditions and the order
-    /// apply to the call of the operation
+    /// Traces that contain this operation: its whole name, as `tacho operations` lists it. The range, duration, outcome and
+    /// order apply to the call of the operation
     #[arg(long)]
     operation: Option<String>,
     /// Traces that took at least this long, for example 100ms

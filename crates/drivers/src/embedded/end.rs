@@ -8,7 +8,7 @@
 use std::io;
 use std::path::Path;
 
-use tacho_store::disk::{Disk, DiskFile};
+use tacho_store::disk::{Disk, DiskFile, SyncPoint};
 use tacho_store::mutation::Mutation;
 
 use super::manifest::{Known, State};
@@ -95,6 +95,8 @@ pub struct Writer {
     /// `None` before the first record, and after a failed append.
     file: Option<Box<dyn DiskFile>>,
     length: u64,
+    /// Whether the name of the file may not be durable.
+    is_renamed: bool,
 }
 
 impl Writer {
@@ -128,16 +130,21 @@ impl Writer {
         let mut file = disk.open(&new)?;
         let record = end.encode();
         file.append(&record)?;
-        file.sync()?;
+        file.sync(SyncPoint::EndReplaced)?;
         disk.rename(&new, &path)?;
+        self.is_renamed = true;
         self.file = Some(file);
         self.length = record.len() as u64;
         Ok(())
     }
 
-    pub fn sync(&mut self) {
+    /// Makes the last record and the name of the file durable. A failure does not affect the rows.
+    pub fn sync(&mut self, disk: &dyn Disk, directory: &Path) {
         if let Some(file) = &mut self.file {
-            let _ = file.sync();
+            let _ = file.sync(SyncPoint::EndAtStop);
+        }
+        if self.is_renamed {
+            let _ = disk.sync_directory(directory, SyncPoint::EndNameAtStop);
         }
     }
 }

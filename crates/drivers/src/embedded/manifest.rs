@@ -8,8 +8,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-use tacho_store::disk::Disk;
-use tacho_store::mutation::Mutation;
+use tacho_store::disk::{Disk, SyncPoint};
 use tacho_store::{Error, ErrorKind, Result};
 
 pub const FILE: &str = "MANIFEST";
@@ -207,9 +206,7 @@ impl Manifest {
                 }
                 let mut file = disk.open(&new)?;
                 file.append(&bytes)?;
-                if !Mutation::ManifestNotSynced.is_on() {
-                    file.sync()?;
-                }
+                file.sync(SyncPoint::ManifestBytes)?;
                 disk.rename(&new, &path)
             };
             replace().map_err(|e| {
@@ -217,10 +214,8 @@ impl Manifest {
                 Error::io("write manifest", &path, e)
             })?;
         }
-        if Mutation::ManifestNameNotSynced.is_on() {
-            return Ok(());
-        }
-        disk.sync_directory(directory).map_err(|e| Error::io("sync directory", directory, e))
+        let synced = disk.sync_directory(directory, SyncPoint::ManifestNames);
+        synced.map_err(|e| Error::io("sync directory", directory, e))
     }
 }
 

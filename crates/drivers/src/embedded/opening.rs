@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use tacho_store::disk::{Disk, exists};
+use tacho_store::disk::{Disk, SyncPoint, exists};
 use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
@@ -47,6 +47,8 @@ impl Segments {
         let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
         log_quarantine(directory, &names);
+        let synced = quarantine::sync_names(&*segments.disk, directory);
+        synced.map_err(|e| Error::io("sync quarantine", directory, e))?;
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
         if is_accepted {
@@ -66,10 +68,8 @@ impl Segments {
         add_absent(&mut segments.damage, &absent);
         if segments.manifest != before || !is_complete {
             segments.unwritten = true;
-            // If this sync fails, it is repeated before the next row is written.
-            let synced = segments.disk.sync_directory(directory);
-            let written = synced.map_err(|e| Error::io("sync directory", directory, e));
-            match written.and_then(|()| segments.write_manifest(Purpose::Freeing)) {
+            // If this fails, it is repeated before the next row is written.
+            match segments.write_manifest(Purpose::Freeing) {
                 Ok(()) if is_accepted => segments.remove_permission(),
                 Ok(()) => {}
                 Err(error) => tracing::warn!(%error, "manifest not written"),
@@ -146,7 +146,7 @@ impl Segments {
             Loaded::Unfinished | Loaded::Unknown => None,
         };
         if let Some(from) = unproven.filter(|_| is_newest && !Mutation::SegmentNotRenewed.is_on()) {
-            let renewed = self.disk.renew(&path, from);
+            let renewed = self.disk.renew(&path, from, SyncPoint::SegmentRecovered);
             renewed.map_err(|e| Error::io("sync segment", &path, e))?;
         }
         if let Some(damage) = loaded.damage().filter(|damage| damage.missing > 0) {
@@ -279,7 +279,8 @@ impl Segments {
         if Mutation::TornSegmentNotCut.is_on() {
             return Ok(true);
         }
-        self.disk.cut(&path, length).map_err(|e| Error::io("cut torn segment", &path, e))?;
+        let cut = self.disk.cut(&path, length, SyncPoint::SegmentTornEnd);
+        cut.map_err(|e| Error::io("cut torn segment", &path, e))?;
         self.torn_bytes += torn;
         Ok(true)
     }
@@ -319,7 +320,7 @@ impl Segments {
         let path = file_path(&self.directory, number);
         let removed = match self.disk.remove(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => self.disk.sync_directory(&self.directory),
+            _ => self.disk.sync_directory(&self.directory, SyncPoint::SegmentRemoved),
         };
         match removed {
             Ok(()) => {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tacho_store::disk::{self, Disk, ReadFile, free_path};
+use tacho_store::disk::{self, Disk, ReadFile, SyncPoint, free_path, sync_if_exists};
 use tacho_store::size::in_memory;
 use tacho_store::{Error, Result};
 
@@ -83,11 +83,17 @@ pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Resu
         }
         let mut file = disk.open(&to)?;
         file.append(missing.text().as_bytes())?;
-        file.sync()?;
-        disk.sync_directory(&quarantine)
+        file.sync(SyncPoint::MissingNote)?;
+        disk.sync_directory(&quarantine, SyncPoint::MissingNoteName)
     };
     note().map_err(|e| Error::io("note the missing end of a segment", &to, e))?;
     Ok(to)
+}
+
+/// Makes the names in the quarantine durable, if it exists. The previous process may have ended before it did so. A later sync of
+/// `directory` makes the removal of the former names durable.
+pub fn sync_names(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    sync_if_exists(disk, &path(directory), SyncPoint::SegmentQuarantineAtStart)
 }
 
 /// Moves a segment to the quarantine. Returns its new path.
@@ -96,8 +102,8 @@ pub fn set_aside(disk: &dyn Disk, directory: &Path, number: u32) -> Result<PathB
     let moved = || {
         let to = free_path(disk, &path(directory), &file_name(number))?;
         disk.rename(&from, &to)?;
-        disk.sync_directory(&path(directory))?;
-        disk.sync_directory(directory)?;
+        disk.sync_directory(&path(directory), SyncPoint::SegmentSetAside)?;
+        disk.sync_directory(directory, SyncPoint::SegmentSetAsideGone)?;
         Ok(to)
     };
     moved().map_err(|e| Error::io("quarantine segment", &from, e))
@@ -127,11 +133,11 @@ pub fn keep_end(disk: &dyn Disk, directory: &Path, number: u32, offset: u64) -> 
         }
         // The earlier start may have failed to sync the bytes that it copied, and a later sync alone may not write them.
         if copied > 0 {
-            disk.renew(&to, 0)?
+            disk.renew(&to, 0, SyncPoint::TornCopyCompleted)?
         } else {
-            file.sync()?
+            file.sync(SyncPoint::TornCopy)?
         }
-        disk.sync_directory(&path(directory))?;
+        disk.sync_directory(&path(directory), SyncPoint::TornCopyName)?;
         Ok(to)
     };
     copy().map_err(|e| Error::io("copy torn end of segment", &from, e).with("offset", offset))

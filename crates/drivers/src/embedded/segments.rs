@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tacho_store::ErrorKind::StorageFull;
-use tacho_store::disk::{Disk, DiskFile, ReadFile, exists};
+use tacho_store::disk::{Disk, DiskFile, ReadFile, SyncPoint, exists};
 use tacho_store::driver::Health;
 use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
@@ -186,14 +186,12 @@ impl Segments {
         put_batch(&mut batch, rows.iter().copied(), |_, offset| {
             offsets.push(position(active.length, offset));
         });
-        let unsynced = Mutation::SegmentNotSynced.is_on();
         if Mutation::EndStatedFirst.is_on() {
             let end = End { number: active.number, bytes: active.length + batch.len() as u64 };
             self.end.append(&*disk, &self.directory, end);
         }
         let Some(active) = &mut self.active else { return Err(Error::corrupt("no active segment")) };
-        let written =
-            active.file.append(&batch).and_then(|()| if unsynced { Ok(()) } else { active.file.sync() });
+        let written = active.file.append(&batch).and_then(|()| active.file.sync(SyncPoint::SegmentRows));
         if let Err(error) = written {
             active.cut = true;
             let error = Error::io("write segment", &active.path, error).with("offset", active.length);
@@ -238,8 +236,8 @@ impl Segments {
         let create = || {
             let mut file = self.disk.open(&path)?;
             file.append(&begin)?;
-            file.sync()?;
-            self.disk.sync_directory(&self.directory)?;
+            file.sync(SyncPoint::SegmentHeader)?;
+            self.disk.sync_directory(&self.directory, SyncPoint::SegmentName)?;
             Ok((file, self.disk.open_to_read(&path)?))
         };
         let (file, reader) = create().map_err(|e| {
@@ -302,7 +300,8 @@ impl Segments {
         }
         let Ok(offset) = u32::try_from(active.length) else { return Ok(()) };
         let index = active.index.finish(offset);
-        if let Err(error) = active.file.append(&index).and_then(|()| active.file.sync()) {
+        let written = active.file.append(&index).and_then(|()| active.file.sync(SyncPoint::SegmentIndex));
+        if let Err(error) = written {
             active.cut = !Mutation::FailedSealNotCut.is_on();
             if active.cut {
                 let _ = active.repair(&*self.disk);
@@ -464,9 +463,9 @@ impl Segments {
 impl Drop for Segments {
     fn drop(&mut self) {
         if let Some(active) = &mut self.active {
-            let _ = active.file.sync();
+            let _ = active.file.sync(SyncPoint::SegmentLastMark);
         }
-        self.end.sync();
+        self.end.sync(&*self.disk, &self.directory);
     }
 }
 
@@ -476,7 +475,8 @@ impl Active {
             self.cut = false;
             return Ok(());
         }
-        disk.cut(&self.path, self.length).map_err(|e| Error::io("cut segment", &self.path, e))?;
+        let cut = disk.cut(&self.path, self.length, SyncPoint::SegmentFailedWrite);
+        cut.map_err(|e| Error::io("cut segment", &self.path, e))?;
         self.cut = false;
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Which call caused this segment? The inverse of `mix64` turns a span id into the segment and the call.
+//! Which call caused this segment? The inverse of `mix64` turns the span id of the causing call into a number: the span base of
+//! the segment that contains this call, plus the number of the call.
 
 use tacho_chunk::RowRef;
 use tacho_model::{SpanId, TraceId, unmix64};

@@ -1,6 +1,9 @@
-//! Which operations fail, and how bytes are damaged.
+//! Which operations fail or take time, and how bytes are damaged.
 
 use std::io;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
 
 use tacho_model::Random;
 
@@ -23,6 +26,29 @@ impl Faults {
             _ => self.names,
         })
     }
+}
+
+/// Time that operations of the disk take, reads included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slowness {
+    /// One in this many operations takes time; 0 means that none does.
+    pub one_in: u64,
+    /// Limit on the time of one operation.
+    pub max: Duration,
+}
+
+impl Slowness {
+    pub fn draw(self, random: &mut Random) -> Option<Duration> {
+        let micros = u64::try_from(self.max.as_micros()).unwrap_or(u64::MAX);
+        random.one_in(self.one_in).then(|| Duration::from_micros(random.below(micros.max(1))))
+    }
+}
+
+/// Advances the paused clock. When the operation of the disk has ended, timers are due whose time came during the operation.
+pub fn pass(time: Duration) {
+    // The first poll advances the clock. After it, the future only waits until the other tasks have run, which an operation of
+    // the disk cannot do.
+    let _ = pin!(tokio::time::advance(time)).poll(&mut Context::from_waker(Waker::noop()));
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use tacho_model::Random;
 use super::fault::{self, Harm};
 
 /// The disk writes whole sectors.
-const SECTOR_BYTES: u64 = 512;
+pub const SECTOR_BYTES: u64 = 512;
 
 #[derive(Debug, Default)]
 pub struct File {
@@ -61,6 +61,24 @@ impl File {
         self.stable.resize(self.seen.len(), 0);
         for sector in std::mem::take(&mut self.dirty) {
             self.keep(sector);
+        }
+    }
+
+    /// Writes some dirty sectors, and perhaps the new length, although no program requests it.
+    pub fn write_back(&mut self, random: &mut Random) {
+        if random.one_in(2) {
+            self.stable.resize(self.seen.len(), 0);
+        }
+        let length = self.stable.len() as u64;
+        for sector in std::mem::take(&mut self.dirty) {
+            let is_written = random.one_in(2);
+            if is_written {
+                self.keep(sector);
+            }
+            // A sector that is longer than the file on the medium is not whole.
+            if !is_written || (sector + 1) * SECTOR_BYTES > length {
+                self.dirty.insert(sector);
+            }
         }
     }
 
@@ -120,27 +138,55 @@ impl File {
         self.seen = self.stable.clone();
     }
 
-    /// Damages the bytes on the medium. Afterwards, all bytes of the file count as synced. Returns the position of the damaged
-    /// byte or sector.
+    /// Damages bytes, on the medium and as programs see them. Returns the position of the damaged byte or sector.
     pub fn harm(&mut self, harm: Harm, donor: &[u8], random: &mut Random) -> u64 {
         let at = random.below(self.length());
         let sector = at / SECTOR_BYTES;
         let from = (sector * SECTOR_BYTES) as usize;
         let to = (from + SECTOR_BYTES as usize).min(self.seen.len());
         match harm {
-            Harm::Bit => self.seen[at as usize] ^= 1 << random.below(8),
-            Harm::Zeros => self.seen[from..to].fill(0),
+            Harm::Bit => {
+                let bit = 1 << random.below(8);
+                self.both(at as usize, at as usize + 1, |bytes| bytes[0] ^= bit);
+            }
+            Harm::Zeros => self.both(from, to, |bytes| bytes.fill(0)),
             Harm::Unreadable => drop(self.bad.insert(sector)),
             Harm::Misdirected => {
                 let source = random.below(donor.len() as u64 / SECTOR_BYTES + 1) * SECTOR_BYTES;
                 let bytes = donor.get(source as usize..).unwrap_or_default();
-                let length = bytes.len().min(to - from);
-                self.seen[from..from + length].copy_from_slice(&bytes[..length]);
+                self.overwrite(sector, bytes);
             }
         }
-        self.stable.clone_from(&self.seen);
-        self.dirty.clear();
         if harm == Harm::Bit { at } else { from as u64 }
+    }
+
+    /// Changes a range of the bytes that programs see, and of those on the medium.
+    fn both(&mut self, from: usize, to: usize, change: impl Fn(&mut [u8])) {
+        for bytes in [&mut self.seen, &mut self.stable] {
+            let to = to.min(bytes.len());
+            if from < to {
+                change(&mut bytes[from..to]);
+            }
+        }
+    }
+
+    /// Overwrites the beginning of a sector, as far as the file and the bytes extend.
+    pub fn overwrite(&mut self, sector: u64, bytes: &[u8]) {
+        let from = (sector * SECTOR_BYTES) as usize;
+        self.both(from, from + bytes.len().min(SECTOR_BYTES as usize), |part| {
+            part.copy_from_slice(&bytes[..part.len()]);
+        });
+    }
+
+    /// A sync that does not write one of the dirty sectors. Returns the bytes of this sector, which reach another place; `None`
+    /// if no sector is dirty.
+    pub fn sync_except_one(&mut self, random: &mut Random) -> Option<Vec<u8>> {
+        let at = random.below(self.dirty.len() as u64) as usize;
+        let lost = *self.dirty.iter().nth(at)?;
+        self.dirty.remove(&lost);
+        self.sync();
+        let from = (lost * SECTOR_BYTES) as usize;
+        Some(self.seen.get(from..).unwrap_or_default().iter().take(SECTOR_BYTES as usize).copied().collect())
     }
 
     pub fn read(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {

@@ -2,27 +2,26 @@
 //!
 //! Each file has the bytes that programs see and the bytes that would survive a power failure (`file.rs`). Each directory
 //! has the names that programs see and the names that would survive (`names.rs`). `fault.rs` decides which operations fail.
+//! `operations.rs` has the operations that the store calls.
 
 mod fault;
 mod file;
 mod names;
+mod operations;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tacho_model::Random;
-use tacho_store::Result;
-use tacho_store::disk::{Disk, DiskFile, ReadFile};
-use tacho_store::lock::DirectoryLock;
+use tacho_store::disk::SyncPoint;
 use tokio::sync::watch;
 
 use fault::Outcome;
-pub use fault::{Faults, Harm};
-use file::File;
-use names::{Names, Node};
+pub use fault::{Faults, Harm, Slowness};
+use file::{File, SECTOR_BYTES};
+use names::Names;
 
 /// The simulated disk. Clones share one state.
 #[derive(Clone)]
@@ -34,6 +33,11 @@ struct State {
     names: Names,
     random: Random,
     faults: Faults,
+    slowness: Slowness,
+    /// Whether the next sync writes one of its sectors to another file.
+    misdirects: bool,
+    /// The sync that is not done, as if the program did not request it.
+    omitted: Option<SyncPoint>,
     /// Number of further operations before the machine stops; `None` means that it does not stop.
     operations_left: Option<u64>,
     stopped: watch::Sender<bool>,
@@ -53,6 +57,9 @@ struct State {
 /// does not advance then, so `SIMULATED_TIME_MAX` in `run.rs` is never reached.
 pub const OPERATIONS_MAX: u64 = 50_000_000;
 
+/// After one in this many changes of a file, the operating system writes unsynced bytes to the medium.
+const WRITE_BACK: u64 = 6;
+
 /// The failure of every change of the disk after the machine has stopped.
 fn stopped() -> io::Error {
     io::Error::other("simulated: the machine has stopped")
@@ -66,6 +73,9 @@ impl SimulatedDisk {
             names: Names::default(),
             random: Random::new(seed),
             faults: Faults::default(),
+            slowness: Slowness::default(),
+            misdirects: false,
+            omitted: None,
             operations_left: None,
             stopped: watch::Sender::new(false),
             process: 0,
@@ -83,6 +93,14 @@ impl SimulatedDisk {
 
     pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
+    }
+
+    pub fn set_slowness(&self, slowness: Slowness) {
+        self.state().slowness = slowness;
+    }
+
+    pub fn omit(&self, point: Option<SyncPoint>) {
+        self.state().omitted = point;
     }
 
     pub fn set_capacity(&self, bytes: u64) {
@@ -138,7 +156,12 @@ impl SimulatedDisk {
         state.start_again();
     }
 
-    /// Damages synced bytes of a random file. Returns a description; `None` if there is nothing to damage.
+    /// Sets whether the next sync writes one of its sectors to a random place.
+    pub fn misdirect(&self, misdirects: bool) {
+        self.state().misdirects = misdirects;
+    }
+
+    /// Damages bytes of a random file. Returns a description; `None` if there is nothing to damage.
     pub fn damage(&self) -> Option<String> {
         let mut state = self.state();
         let State { files, names, random, .. } = &mut *state;
@@ -185,6 +208,14 @@ impl SimulatedDisk {
         Some((text, whole - length))
     }
 
+    /// The bytes of all files in directories of this name.
+    pub fn files_in(&self, directory: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let state = self.state();
+        let is_meant = |path: &Path| path.parent().is_some_and(|above| above.ends_with(directory));
+        let files = state.names.all().into_iter().filter(|(path, _)| is_meant(path));
+        files.filter_map(|(path, id)| Some((path, state.files.get(&id)?.content().to_vec()))).collect()
+    }
+
     /// The number of operations except reads, and a hash of them.
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();
@@ -227,6 +258,7 @@ impl State {
 
     /// Counts an operation and decides its outcome.
     fn begin(&mut self, what: &'static str, path: &Path) -> Outcome {
+        self.take_time();
         let outcome = self.outcome(what);
         self.operations += 1;
         self.check_limit();
@@ -234,7 +266,15 @@ impl State {
         outcome
     }
 
+    fn take_time(&mut self) {
+        if let Some(time) = self.slowness.draw(&mut self.random) {
+            self.note(|| format!("the next operation takes {time:?}"));
+            fault::pass(time);
+        }
+    }
+
     fn count_read(&mut self) {
+        self.take_time();
         self.reads += 1;
         self.check_limit();
     }
@@ -284,10 +324,36 @@ impl State {
         }
     }
 
-    fn sync(&mut self, id: u64, path: &Path) -> io::Result<()> {
+    /// Overwrites a random sector of a random file with the bytes of another sector.
+    fn overwrite_random(&mut self, bytes: &[u8]) {
+        let all = self.names.all();
+        let Some((path, id)) = all.get(self.random.below(all.len() as u64) as usize) else { return };
+        let Some(file) = self.files.get_mut(id) else { return };
+        let sector = self.random.below(file.length() / SECTOR_BYTES + 1);
+        file.overwrite(sector, bytes);
+        self.note(|| format!("  a sector of it is written to sector {sector} of {}", path.display()));
+    }
+
+    fn sync_directory(&mut self, path: &Path, point: SyncPoint) -> io::Result<()> {
+        if self.omitted == Some(point) {
+            return Ok(());
+        }
+        self.change("sync directory", path, |names| names.sync(path))
+    }
+
+    fn sync(&mut self, id: u64, path: &Path, point: SyncPoint) -> io::Result<()> {
+        if self.omitted == Some(point) {
+            return Ok(());
+        }
         let outcome = self.begin("sync", path);
         let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };
         match outcome {
+            Outcome::Done if self.misdirects => {
+                if let Some(bytes) = file.sync_except_one(&mut self.random) {
+                    self.misdirects = false;
+                    self.overwrite_random(&bytes);
+                }
+            }
             Outcome::Done => file.sync(),
             Outcome::Failed => {
                 file.fail_sync(&mut self.random);
@@ -304,6 +370,15 @@ impl State {
         Ok(())
     }
 
+    /// Sometimes writes a part of the unsynced bytes to the medium, as the operating system may at any time.
+    fn write_back(&mut self, id: u64) {
+        if self.random.one_in(WRITE_BACK)
+            && let Some(file) = self.files.get_mut(&id)
+        {
+            file.write_back(&mut self.random);
+        }
+    }
+
     /// Writes bytes to a file, as many as the outcome and the free space permit.
     fn write(&mut self, id: u64, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
         let outcome = self.begin("write", path);
@@ -312,10 +387,15 @@ impl State {
         let Some(file) = self.files.get_mut(&id) else { return Err(io::ErrorKind::NotFound.into()) };
         let grows = (at + bytes.len() as u64).saturating_sub(file.length());
         let fits = bytes.len() as u64 - grows.saturating_sub(space).min(bytes.len() as u64);
-        let part = self.random.below(bytes.len() as u64 + 1);
+        // Some writes fail after their last byte.
+        let part = match self.random.one_in(4) {
+            true => bytes.len() as u64,
+            false => self.random.below(bytes.len() as u64 + 1),
+        };
         match outcome {
             Outcome::Done if fits == bytes.len() as u64 => {
                 file.write(at, bytes);
+                self.write_back(id);
                 Ok(())
             }
             Outcome::Done => {
@@ -324,6 +404,7 @@ impl State {
             }
             Outcome::Failed => {
                 file.write(at, &bytes[..part.min(fits) as usize]);
+                self.write_back(id);
                 Err(fault::broken())
             }
             Outcome::Stopping => {
@@ -332,193 +413,5 @@ impl State {
             }
             Outcome::Stopped => Err(stopped()),
         }
-    }
-}
-
-impl Disk for SimulatedDisk {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let mut state = self.state();
-        if *state.stopped.borrow() {
-            return Err(stopped());
-        }
-        let id = match state.names.file(path) {
-            Ok(id) => id,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let id = state.next_file;
-                state.next_file += 1;
-                state.files.insert(id, File::default());
-                state.change("create", path, |names| names.set(path, Node::File(id)))?;
-                id
-            }
-            Err(error) => return Err(error),
-        };
-        let process = state.process;
-        Ok(Box::new(Appender { disk: self.clone(), id, path: path.to_owned(), process }))
-    }
-
-    fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
-        let mut state = self.state();
-        let id = state.names.file(path)?;
-        match state.begin("cut", path) {
-            Outcome::Done => {}
-            Outcome::Failed => return Err(fault::broken()),
-            Outcome::Stopping | Outcome::Stopped => return Err(stopped()),
-        }
-        state.file(path)?.cut(length);
-        state.sync(id, path)
-    }
-
-    fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
-        let mut state = self.state();
-        let id = state.names.file(path)?;
-        let bytes = state.file(path)?.content().get(from as usize..).unwrap_or_default().to_vec();
-        if !bytes.is_empty() {
-            state.write(id, path, from, &bytes)?;
-        }
-        state.sync(id, path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.names.file(path)?;
-        state.change("remove", path, |names| names.remove(path))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        state.names.file(from)?;
-        state.change("rename", to, |names| names.rename(from, to))
-    }
-
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
-        self.state().change("sync directory", path, |names| names.sync(path))
-    }
-
-    fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let mut state = self.state();
-        if state.space() < bytes {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        let id = state.next_file;
-        state.next_file += 1;
-        let mut file = File::default();
-        file.write(0, &vec![0; bytes as usize]);
-        state.files.insert(id, file);
-        state.change("reserve", path, |names| names.set(path, Node::File(id)))
-    }
-
-    fn is_reserved(&self, path: &Path, bytes: u64) -> bool {
-        self.length(path).is_ok_and(|found| found == bytes)
-    }
-
-    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let id = self.state().names.file(path)?;
-        Ok(Arc::new(Reader { disk: self.clone(), id }))
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let mut state = self.state();
-        let file = state.file(path)?;
-        let mut bytes = vec![0; file.length() as usize];
-        file.read(&mut bytes, 0)?;
-        Ok(bytes)
-    }
-
-    fn irregular(&self, _: &Path) -> Option<&'static str> {
-        None
-    }
-
-    fn length(&self, path: &Path) -> io::Result<u64> {
-        let mut state = self.state();
-        if state.names.is_directory(path) {
-            return Ok(0);
-        }
-        Ok(state.file(path)?.length())
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
-        self.state().names.list(directory)
-    }
-
-    fn make_directory(&self, directory: &Path) -> io::Result<()> {
-        let mut state = self.state();
-        for part in directory.ancestors().collect::<Vec<_>>().into_iter().rev() {
-            if !state.names.is_directory(part) {
-                state.change("make directory", part, |names| {
-                    names.set(part, Node::Directory)?;
-                    part.parent().map_or(Ok(()), |above| names.sync(above))
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn lock(&self, directory: &Path) -> Result<Option<DirectoryLock>> {
-        self.make_directory(directory).map_err(|e| tacho_store::Error::io("make directory", directory, e))?;
-        Ok(None)
-    }
-
-    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
-        let state = self.state();
-        Ok(state.space())
-    }
-}
-
-/// A file that one process has opened for appending.
-struct Appender {
-    disk: SimulatedDisk,
-    id: u64,
-    path: PathBuf,
-    process: u64,
-}
-
-impl DiskFile for Appender {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.disk.state();
-        if state.process != self.process {
-            return Err(stopped());
-        }
-        let at = state.files.get(&self.id).map_or(0, File::length);
-        state.write(self.id, &self.path, at, bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        let mut state = self.disk.state();
-        if state.process == self.process { state.sync(self.id, &self.path) } else { Err(stopped()) }
-    }
-}
-
-struct Reader {
-    disk: SimulatedDisk,
-    id: u64,
-}
-
-impl ReadFile for Reader {
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.disk.state().files.get(&self.id).map_or(0, File::length))
-    }
-
-    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut state = self.disk.state();
-        state.count_read();
-        let Some(file) = state.files.get(&self.id) else { return Ok(0) };
-        let length = bytes.len().min(file.length().saturating_sub(offset) as usize);
-        file.read(&mut bytes[..length], offset)?;
-        Ok(length)
-    }
-
-    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut state = self.disk.state();
-        state.count_read();
-        let file = state.files.get(&self.id).ok_or(io::ErrorKind::UnexpectedEof)?;
-        file.read(bytes, offset)
-    }
-
-    /// Half of the reads find their bytes in memory.
-    fn read_cached(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        if self.disk.state().random.one_in(2) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        self.read_exact_at(bytes, offset)
     }
 }

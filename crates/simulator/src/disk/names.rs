@@ -140,6 +140,15 @@ impl Names {
                 change.apply(&mut self.stable);
             }
         }
+        // A file is lost with its directory. Paths are in order, so a directory is checked before its files.
+        let mut kept = BTreeMap::new();
+        for (path, node) in std::mem::take(&mut self.stable) {
+            let is_root = |above: &Path| above.parent().is_none();
+            if path.parent().is_none_or(|above| is_root(above) || kept.get(above) == Some(&Node::Directory)) {
+                kept.insert(path, node);
+            }
+        }
+        self.stable = kept;
         self.seen.clone_from(&self.stable);
     }
 }

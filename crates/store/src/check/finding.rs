@@ -131,7 +131,7 @@ kinds! {
     WritableByOthers "writable-by-others" Warning Nothing
         "check its content, then chmod 600 it"
     Permission "permission" Warning Nothing
-        "remove the file when the server has started once: the file permits opening although parts are missing"
+        "remove the file when the server has run with it for a minute: it permits opening although parts are missing"
     Unacknowledged "unacknowledged" Note Nothing
         "nothing: the bytes were not acknowledged yet, or were left by an interrupted write"
     Leftover "leftover" Note Nothing

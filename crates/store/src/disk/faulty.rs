@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskFile, RealDisk};
+use super::{Disk, DiskFile, RealDisk, SyncPoint};
 use crate::size::in_memory;
 
 /// Limits the space of files. To cut, remove or replace a file frees space.
@@ -76,7 +76,7 @@ impl FaultyDisk {
     pub fn lose_unsynced(&self) -> io::Result<()> {
         let synced = self.0.synced();
         for (path, bytes) in synced.iter().filter(|(path, bytes)| length(path) > **bytes) {
-            RealDisk.cut(path, *bytes)?;
+            RealDisk.cut(path, *bytes, SyncPoint::JournalFailedWrite)?;
         }
         Ok(())
     }
@@ -129,25 +129,25 @@ impl Disk for FaultyDisk {
         Ok(Box::new(FaultyFile { file, path: path.to_owned(), switches: self.0.clone() }))
     }
 
-    fn cut(&self, path: &Path, length: u64) -> io::Result<()> {
+    fn cut(&self, path: &Path, length: u64, point: SyncPoint) -> io::Result<()> {
         self.0.operation()?;
         if self.0.cut_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected: cut failed"));
         }
         let before = self::length(path);
-        RealDisk.cut(path, length)?;
+        RealDisk.cut(path, length, point)?;
         self.0.synced().insert(path.to_owned(), length);
         self.0.give_back(before.saturating_sub(length));
         Ok(())
     }
 
-    fn renew(&self, path: &Path, from: u64) -> io::Result<()> {
+    fn renew(&self, path: &Path, from: u64, point: SyncPoint) -> io::Result<()> {
         self.0.operation()?;
         if self.0.sync_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected: sync failed"));
         }
         if !self.0.sync_skipped.load(Ordering::SeqCst) {
-            RealDisk.renew(path, from)?;
+            RealDisk.renew(path, from, point)?;
         }
         self.0.synced().insert(path.to_owned(), length(path));
         Ok(())
@@ -182,9 +182,9 @@ impl Disk for FaultyDisk {
         Ok(())
     }
 
-    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+    fn sync_directory(&self, path: &Path, point: SyncPoint) -> io::Result<()> {
         self.0.operation()?;
-        if self.0.sync_skipped.load(Ordering::SeqCst) { Ok(()) } else { RealDisk.sync_directory(path) }
+        if self.0.sync_skipped.load(Ordering::SeqCst) { Ok(()) } else { RealDisk.sync_directory(path, point) }
     }
 
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
@@ -223,13 +223,13 @@ impl DiskFile for FaultyFile {
         if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&mut self, point: SyncPoint) -> io::Result<()> {
         if self.switches.sync_fails.load(Ordering::SeqCst) {
             return Err(io::Error::other("injected: sync failed"));
         }
         self.switches.operation()?;
         if !self.switches.sync_skipped.load(Ordering::SeqCst) {
-            self.file.sync()?;
+            self.file.sync(point)?;
         }
         self.switches.synced().insert(self.path.clone(), length(&self.path));
         Ok(())

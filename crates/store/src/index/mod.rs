@@ -119,6 +119,11 @@ const fn bytes_of(labels: usize) -> usize {
 }
 
 impl Index {
+    /// An empty index whose spellings have random keys.
+    pub fn new(draw_id: fn() -> u128) -> Self {
+        Self { spellings: Spellings::new(draw_id), ..Self::default() }
+    }
+
     /// Number of series of all kinds. A series with samples and entries counts once.
     pub fn len(&self) -> usize {
         self.numbers.len()

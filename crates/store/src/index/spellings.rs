@@ -86,6 +86,13 @@ struct Table {
 impl Default for Spellings {
     /// An empty table with random keys from the operating system.
     fn default() -> Self {
+        Self::new(draw_id)
+    }
+}
+
+impl Spellings {
+    /// An empty table with random keys.
+    pub fn new(draw_id: fn() -> u128) -> Self {
         let keys = SpellingKeys::new([draw_id().to_le_bytes(), draw_id().to_le_bytes()]);
         Self(Arc::new(Shared {
             keys,
@@ -94,9 +101,7 @@ impl Default for Spellings {
             known: AtomicUsize::new(0),
         }))
     }
-}
 
-impl Spellings {
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }

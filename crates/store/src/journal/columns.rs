@@ -57,7 +57,11 @@ impl Columns {
 /// Converts values to 64-bit words. Returns their type, and whether the words are whole numbers. They always are for i64 and
 /// u64, and for f64 if all values are whole and exact. Otherwise the words of f64 values are their bits. `None` if the types
 /// differ.
-#[expect(clippy::cast_possible_truncation, reason = "saturates, and is compared")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "saturates, and is compared"
+)]
 fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool)> {
     words.clear();
     words.reserve(samples.len());
@@ -94,6 +98,7 @@ fn to_words(samples: &[Sample], words: &mut Vec<i64>) -> Option<(ValueType, bool
 
 /// `exact`: the words are whole numbers, so their differences may be small.
 #[expect(clippy::cast_possible_truncation, reason = "`coding` is wide enough for the largest difference")]
+#[expect(clippy::cast_precision_loss, reason = "exact words have at most 53 bits")]
 fn put_values(out: &mut Vec<u8>, value_type: ValueType, words: &[i64], exact: bool) {
     let Some((first, rest)) = words.split_first() else { return };
     let differences = || rest.iter().zip(words).map(|(value, before)| zigzag(value.wrapping_sub(*before)));
@@ -216,6 +221,7 @@ const fn raw_value(bits: u64, value_type: ValueType) -> Value {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "the encoder has compared the number with the word")]
 const fn value(word: i64, value_type: ValueType) -> Value {
     match value_type {
         ValueType::F64 => Value::F64(word as f64),

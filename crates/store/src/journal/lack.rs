@@ -10,7 +10,7 @@ use tacho_model::Timestamp;
 
 use super::format::{Header, file_name};
 use super::reader::{Contents, Lost};
-use crate::disk::Disk;
+use crate::disk::{Disk, SyncPoint};
 
 const SUFFIX: &str = "lack";
 const TITLE: &str = "tachograph lack 1";
@@ -59,7 +59,7 @@ impl Lack {
         }
         let mut file = disk.open(&path)?;
         file.append(self.encode(journal_bytes).as_bytes())?;
-        file.sync()
+        file.sync(SyncPoint::LackFile)
     }
 
     /// Reads the lack file of a journal. `None` if it is missing, damaged, or belongs to another journal.

@@ -26,7 +26,7 @@ pub fn of_series(labels: &Labels) -> usize {
     SERIES + labels.canonical_bytes()
 }
 
-/// The bound of each of these samples. All of them belong to one series.
+/// The bound of a single sample of `samples`, which belong to one series.
 pub fn of_sample(samples: &[Sample]) -> usize {
     let is_one_type =
         samples.windows(2).all(|pair| matches!(pair, [a, b] if a.value.value_type() == b.value.value_type()));

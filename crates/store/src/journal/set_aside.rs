@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::format::{file_name, named_generation};
 use super::lack::{Lack, is_lack};
 use super::reader::read;
-use crate::disk::{Disk, free_path};
+use crate::disk::{Disk, SyncPoint, free_path, sync_if_exists};
 
 pub const QUARANTINE: &str = "quarantine";
 
@@ -45,6 +45,13 @@ pub fn lost_in(disk: &dyn Disk, directory: &Path) -> Vec<Arc<str>> {
     lost.collect()
 }
 
+/// Makes the names in the directory and in its quarantine durable. The quarantine is first, so that a file which was moved there
+/// has at least one name after a power failure.
+pub fn sync_names(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+    sync_if_exists(disk, &directory.join(QUARANTINE), SyncPoint::JournalQuarantineAtStart)?;
+    disk.sync_directory(directory, SyncPoint::JournalNamesAtStart)
+}
+
 /// Moves the journal of a generation to the quarantine, under the name of this generation, and writes its lack file. Returns the
 /// new path of the file.
 pub fn set_aside(
@@ -60,7 +67,7 @@ pub fn set_aside(
         tracing::warn!(path = %kept.display(), %error, "cannot write the lack file: each start reads this journal again");
     }
     disk.rename(path, &kept)?;
-    disk.sync_directory(&quarantine)?;
-    disk.sync_directory(directory)?;
+    disk.sync_directory(&quarantine, SyncPoint::JournalSetAside)?;
+    disk.sync_directory(directory, SyncPoint::JournalSetAsideGone)?;
     Ok(kept)
 }

@@ -15,7 +15,7 @@ use super::reader::{Contents, read};
 use super::{Encoder, Writer};
 use crate::arrival::{Arrival, Origin};
 use crate::coding::{put_string, put_varint};
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, RealDisk, SyncPoint};
 
 fn header() -> Header {
     let store = 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f;
@@ -173,7 +173,7 @@ fn records_of_one_torn_write_are_dropped_together() {
     // Without the mark, the write counts as unfinished.
     let (arrivals, contents) = read_all(writer.path());
     assert_eq!((arrivals.len(), contents.damaged.len(), contents.torn), (0, 2, 0), "{contents:?}");
-    RealDisk.cut(writer.path(), writer.length()).unwrap();
+    RealDisk.cut(writer.path(), writer.length(), SyncPoint::JournalFailedMark).unwrap();
     let (arrivals, contents) = read_all(writer.path());
     assert_eq!((arrivals.len(), contents.damaged.len()), (0, 0));
     assert_eq!((contents.torn, contents.doubtful), (records.len() as u64, true));

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::format::{Header, file_path, mark};
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, SyncPoint};
 use crate::mutation::Mutation;
 use crate::{Error, Result};
 
@@ -41,10 +41,8 @@ impl Writer {
             let mut file = disk.open(&path)?;
             let header = header.encode();
             file.append(&header)?;
-            file.sync()?;
-            if !Mutation::JournalNameNotSynced.is_on() {
-                disk.sync_directory(directory)?;
-            }
+            file.sync(SyncPoint::JournalHeader)?;
+            disk.sync_directory(directory, SyncPoint::JournalName)?;
             Ok((file, header.len() as u64))
         };
         match create() {
@@ -79,13 +77,12 @@ impl Writer {
             if Mutation::FailedWriteNotCut.is_on() {
                 return Err(Failure::Undone(error));
             }
-            return Err(match disk.cut(&self.path, self.end) {
+            return Err(match disk.cut(&self.path, self.end, SyncPoint::JournalFailedWrite) {
                 Ok(()) => Failure::Undone(error),
                 Err(_) => Failure::Broken(error),
             });
         }
-        if !Mutation::JournalNotSynced.is_on()
-            && let Err(error) = self.file.sync()
+        if let Err(error) = self.file.sync(SyncPoint::JournalRecords)
             && !Mutation::FailedSyncAcknowledged.is_on()
         {
             // After a failed sync, the kernel may have dropped the pages, so their state is unknown.
@@ -106,7 +103,7 @@ impl Writer {
 
     /// Cuts off the bytes after the last committed record.
     fn clean(&mut self, disk: &dyn Disk) -> io::Result<()> {
-        disk.cut(&self.path, self.length)?;
+        disk.cut(&self.path, self.length, SyncPoint::JournalFailedMark)?;
         self.end = self.length;
         self.soiled = false;
         Ok(())

@@ -144,6 +144,7 @@ fn number_of(word: u64, value_type: ValueType, scale: u8) -> Option<i64> {
     (word_of(number, value_type, scale) == word).then_some(number)
 }
 
+#[expect(clippy::cast_precision_loss, reason = "an integer of at most 53 bits")]
 fn word_of(number: i64, value_type: ValueType, scale: u8) -> u64 {
     match FACTORS.get(usize::from(scale)) {
         Some(factor) if value_type == ValueType::F64 => (number as f64 / factor).to_bits(),

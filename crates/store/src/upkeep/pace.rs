@@ -11,6 +11,7 @@ pub struct Pace {
 
 impl Pace {
     /// The pause that must follow a piece of work that took `elapsed`.
+    #[expect(clippy::cast_precision_loss, reason = "the pause need not be exact")]
     pub fn rest(&self, bytes: u64, busy: Duration, elapsed: Duration) -> Duration {
         let by_bytes = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second.max(1) as f64);
         let by_cpu = busy.mul_f64(100.0 / f64::from(self.cpu_percent.clamp(1, 100)));

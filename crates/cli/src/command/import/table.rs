@@ -25,7 +25,7 @@ pub struct Table {
 struct Input {
     file: File,
     length: u64,
-    /// Counts the bytes read, without the headers of pages.
+    /// Counts the bytes read, without the footer of the file and the headers of pages.
     read: Arc<AtomicU64>,
 }
 
@@ -109,7 +109,7 @@ impl Length for Input {
 impl ChunkReader for Input {
     type T = BufReader<File>;
 
-    /// A reader for the header of a page, which is short.
+    /// A reader for the footer of the file or the header of a page. Both are short.
     fn get_read(&self, start: u64) -> ChunkResult<Self::T> {
         Ok(BufReader::with_capacity(256, self.at(start)?))
     }

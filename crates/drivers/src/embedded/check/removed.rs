@@ -92,11 +92,13 @@ mod tests {
     use super::super::Image;
     use super::*;
 
+    type Actions<'a> = &'a [(&'a str, Action)];
+
     const VALUE: &[u8] = b"a value of some length";
 
     /// Writes a segment with these puts and deletions, damages the value of the first put, and returns for each damaged row
     /// whether it is needed.
-    fn needed(actions: &[(&str, Action)]) -> Vec<bool> {
+    fn needed(actions: Actions<'_>) -> Vec<bool> {
         let mut bytes = [encode_header(1), mark()].concat();
         for (clustering, action) in actions {
             let value: &[u8] = if *action == Action::Put { VALUE } else { b"" };
@@ -124,7 +126,7 @@ mod tests {
     #[test]
     fn a_damaged_row_is_needed_unless_only_a_later_deletion_has_its_key() {
         use Action::{Delete, Put};
-        let cases: [(&str, &[(&str, Action)], bool); 5] = [
+        let cases: [(&str, Actions<'_>, bool); 5] = [
             ("not deleted", &[("a", Put), ("b", Put)], true),
             ("deleted", &[("a", Put), ("b", Put), ("a", Delete)], false),
             ("another row deleted", &[("a", Put), ("b", Put), ("b", Delete)], true),

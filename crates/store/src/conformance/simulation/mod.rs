@@ -142,7 +142,7 @@ impl World {
             69..74 => self.merge().await,
             74..80 => self.delete().await,
             80..84 => {
-                self.now += self.random.below(BRIEF_NS) as i64;
+                self.now += self.random.below(BRIEF_NS).cast_signed();
                 self.clock.set(self.now);
                 Ok(())
             }
@@ -183,11 +183,11 @@ impl World {
         let sender = self.random.below(SENDERS);
         let names = [None, Some(SHARED[0]), Some(OWN), Some(COARSE), Some("entries"), Some("executions")];
         let name = names.get(in_memory(self.random.below(names.len() as u64))).copied().flatten();
-        let from = self.random.below(300) as i64;
+        let from = self.random.below(300).cast_signed();
         let from = if name == Some(COARSE) { self.now - 300 + from } else { from };
         let range = match self.random.below(3) {
-            0 => TimeRange::new(from, from + self.random.below(50) as i64),
-            1 => TimeRange::new(from, self.random.below(1 << 50) as i64 + from),
+            0 => TimeRange::new(from, from + self.random.below(50).cast_signed()),
+            1 => TimeRange::new(from, self.random.below(1 << 50).cast_signed() + from),
             _ => TimeRange::ALL,
         };
         let mut matchers = vec![Matcher::equal(SENDER, &sender.to_string())];

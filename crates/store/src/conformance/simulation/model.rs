@@ -94,7 +94,7 @@ impl Model {
 fn value(random: &mut Random, kinds: &Range<u64>) -> Value {
     match kinds.start + random.below(kinds.end - kinds.start) {
         0 => Value::F64(f64::from_bits(random.next())),
-        1 => Value::I64(random.next() as i64),
+        1 => Value::I64(random.next().cast_signed()),
         _ => Value::U64(random.next()),
     }
 }
@@ -104,13 +104,15 @@ pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128)
     let mut batch = Batch::default();
     // Few distinct times, so that many samples are overwritten. Half of the times are far away, so that chunks are cut.
     let moments = |random: &mut Random| -> Vec<i64> {
-        let moment = |random: &mut Random| random.below(300) as i64 + random.below(2) as i64 * (1 << 52);
+        let moment =
+            |random: &mut Random| random.below(300).cast_signed() + random.below(2).cast_signed() * (1 << 52);
         (0..random.below(40)).map(|_| moment(random)).collect()
     };
     let shared = moments(random);
     let own = moments(random);
-    let brief: Vec<i64> = (0..random.below(10)).map(|_| now - random.below(BRIEF_NS / 2) as i64).collect();
-    let coarse: Vec<i64> = (0..random.below(20)).map(|_| now - random.below(400) as i64).collect();
+    let brief: Vec<i64> =
+        (0..random.below(10)).map(|_| now - random.below(BRIEF_NS / 2).cast_signed()).collect();
+    let coarse: Vec<i64> = (0..random.below(20)).map(|_| now - random.below(400).cast_signed()).collect();
     let others = [(OWN, &own), (BRIEF, &brief), (COARSE, &coarse)];
     let all = SHARED.iter().map(|name| (*name, &shared)).chain(others);
     for (name, moments) in all {
@@ -119,13 +121,14 @@ pub fn batch(random: &mut Random, sender: u128, now: i64, next_trace: &mut u128)
         let samples = moments.iter().map(|at| Sample { at: *at, value: value(random, &kinds) }).collect();
         batch.samples.push(SampleSeries { labels: labels(name, sender), samples });
     }
-    let entry = |number: u64| Entry { at: (number % 7) as i64, body: Body::Text(number.to_string().into()) };
+    let entry =
+        |number: u64| Entry { at: (number % 7).cast_signed(), body: Body::Text(number.to_string().into()) };
     let entries = (0..random.below(5)).map(|_| entry(random.next())).collect();
     batch.entries.push(EntrySeries { labels: labels("entries", sender), entries });
     let first = *next_trace;
     *next_trace += u128::from(random.below(4));
     let operation = Operation { kind: OperationKind::Method, name: format!("m{}", random.below(9)).into() };
-    let segments = (first..*next_trace).map(|trace| segment(trace, random.below(1 << 50) as i64));
+    let segments = (first..*next_trace).map(|trace| segment(trace, random.below(1 << 50).cast_signed()));
     batch.executions.push(ExecutionSeries {
         labels: labels("executions", sender),
         operations: vec![operation],
@@ -145,7 +148,7 @@ fn segment(trace: u128, start: i64) -> Segment {
         start,
         carried: Vec::new(),
         first_call: 0,
-        events: vec![event(0, EventKind::Enter(0)), event(start as u64 % 97, EventKind::Exit)],
+        events: vec![event(0, EventKind::Enter(0)), event(start.cast_unsigned() % 97, EventKind::Exit)],
         attributes: Vec::new(),
     }
 }
@@ -155,10 +158,10 @@ impl Model {
     pub fn expect(&self, name: &str, now: i64, found: &BTreeMap<i64, Value>) -> BTreeMap<i64, Value> {
         let mut expect = self.samples.get(name).cloned().unwrap_or_default();
         if name == BRIEF {
-            expect.retain(|at, _| *at >= now - BRIEF_NS as i64);
+            expect.retain(|at, _| *at >= now - BRIEF_NS.cast_signed());
         }
         if name == COARSE {
-            let fine_from = now - FINE_NS as i64;
+            let fine_from = now - FINE_NS.cast_signed();
             let mut last_of_step = BTreeMap::new();
             last_of_step.extend(expect.keys().map(|at| (step(*at), *at)));
             let stays = |at: &i64| {

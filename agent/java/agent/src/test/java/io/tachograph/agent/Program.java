@@ -19,6 +19,10 @@ final class Program {
             Path.of(System.getProperty("tacho.jar", "../target/tachograph-agent.jar"));
     private static final Path CLASSES = Path.of(System.getProperty("tacho.app", "target/app"));
 
+    /** Processes that the test of this thread has started. */
+    private static final ThreadLocal<List<Process>> STARTED =
+            ThreadLocal.withInitial(ArrayList::new);
+
     private final int jdk;
     private final List<String> arguments;
     private final Map<String, String> environment = new LinkedHashMap<>();
@@ -39,6 +43,11 @@ final class Program {
                 "TACHO_EXCLUDE",
                 "app.Work.*, app.Virtual.*, app.Allocation.*, app.Price.*, app.Busy.*");
         environment.put("TACHO_SAMPLERS", "false");
+    }
+
+    static void killStarted() {
+        STARTED.get().forEach(Process::destroyForcibly);
+        STARTED.remove();
     }
 
     static Program on(int jdk, String... arguments) {
@@ -126,6 +135,7 @@ final class Program {
         builder.environment().putAll(environment);
         began = System.nanoTime();
         process = builder.start();
+        STARTED.get().add(process);
         return this;
     }
 

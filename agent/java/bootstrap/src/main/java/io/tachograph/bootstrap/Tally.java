@@ -4,9 +4,10 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * The counts of one thread for one pair of operation and caller: total duration, longest call,
- * failed calls, and a histogram. The thread that holds the buffer writes them, and the sender may
- * read them at any time. Counts never decrease.
+ * The counts of one {@link ThreadBuffer} for one pair of operation and caller: total duration,
+ * longest call, failed calls, and a histogram. Only the thread that owns the buffer writes them, and
+ * the sender may read them at any time. The longest call is that of an interval. All other values
+ * never decrease.
  *
  * <pre>
  *   0     1                    2                    3        4 ... 21
@@ -76,7 +77,7 @@ public final class Tally {
         return cells;
     }
 
-    /** Adds a finished call. Called by the thread that holds the buffer. */
+    /** Adds a finished call. Called by the thread that owns the buffer. */
     void add(long nanos, boolean hasFailed) {
         long[] all = cells;
         int bits = 64 - Long.numberOfLeadingZeros(nanos > 0 ? nanos - 1 : 0);

@@ -1,0 +1,15 @@
+package io.tachograph.agent;
+
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+
+/**
+ * Kills the programs that a failed test has left: some run, and load the machine, until they are
+ * told to end.
+ */
+public final class ProgramKiller implements AfterEachCallback {
+    @Override
+    public void afterEach(ExtensionContext context) {
+        Program.killStarted();
+    }
+}
