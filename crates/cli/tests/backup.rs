@@ -141,6 +141,58 @@ fn each_printed_time_of_a_backup_selects_it() {
 }
 
 #[test]
+fn a_generation_selects_the_newest_backup_that_is_not_later() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    let mut backups: Vec<(u64, String)> = Vec::new();
+    for round in 0..3 {
+        // A killed server leaves its newest journal, and each start begins a generation.
+        let server = Server::start(&data);
+        write(&server, "", 10 * round..10 * round + 10);
+        server.kill();
+        // Two backups of each generation: the newer one is selected.
+        for _ in 0..2 {
+            let made = json(&["backup", "create", text(&data), text(&at)]);
+            backups.push((made["generation"].as_u64().unwrap(), made["id"].as_str().unwrap().to_owned()));
+        }
+    }
+    let [_, (first, in_first), _, (second, in_second), _, (third, in_third)] = &backups[..] else {
+        panic!("{backups:?}")
+    };
+    assert!(first < second && second < third, "{backups:?}");
+    let (_, table, _) = run(&["backup", "list", text(&at)]);
+    assert!(table.lines().next().unwrap().contains("GENERATION"), "{table}");
+    for (generation, id) in &backups {
+        let row = table.lines().find(|row| row.starts_with(id)).unwrap();
+        assert_eq!(row.split_whitespace().nth(3), Some(&*generation.to_string()), "{table}");
+    }
+    let cases = [
+        (*first, in_first),
+        (second - 1, in_first),
+        (*second, in_second),
+        (*third, in_third),
+        (u64::MAX, in_third),
+    ];
+    for (generation, id) in cases {
+        let number = generation.to_string();
+        let restored = json(&["restore", text(&at), text(&out), "--generation", &number]);
+        assert_eq!(restored["id"], **id, "--generation {number}: {table}");
+        let files = contents(&out);
+        let newest = files.keys().rfind(|name| name.ends_with(".journal")).unwrap();
+        assert_eq!(*newest, format!("journal/{:020}.journal", restored["generation"].as_u64().unwrap()));
+        fs::remove_dir_all(&out).unwrap();
+    }
+    let earlier = (first - 1).to_string();
+    let (code, stderr) = failure(&["restore", text(&at), text(&out), "--generation", &earlier]);
+    assert_eq!(code, 1);
+    let expect = format!("error: no backup has a generation up to {earlier}\nhint: tacho backup list");
+    assert!(stderr.starts_with(&expect), "{stderr}");
+    let both = ["restore", text(&at), text(&out), "--generation", "9", "--at", "-1d"];
+    assert_eq!(failure(&both).0, 2);
+    assert!(!out.exists());
+}
+
+#[test]
 fn verify_and_prune_report_their_results() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));

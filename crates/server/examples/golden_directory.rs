@@ -1,6 +1,7 @@
 //! Sends the records of a golden data directory to a running server: `golden_directory HTTP RECORDS PART`. HTTP and RECORDS are
 //! addresses of the server, PART is 1 or 2. Part 1 also deletes some samples, adds a rule for probes, and
-//! requests a merge. `testdata/directory/README.md` describes how such a directory is made.
+//! requests a merge. A second agent sends so many calls that their merged chunk has a summary, and a declared record. Part 2
+//! also deletes the samples of a series by a pattern. `scripts/golden-directory.sh` makes such a directory.
 
 #[path = "../tests/support/agent.rs"]
 mod agent;
@@ -8,10 +9,18 @@ mod agent;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use agent::Agent;
+use agent::{Agent, content};
+use tacho_ingest::wire::{
+    DataFrame, DeclaredRecord, DictFrame, FieldType, FieldValue, RecordField, RecordType, SegmentRecord,
+    TraceForm,
+};
 
 const FRAMES: [std::ops::RangeInclusive<u64>; 2] = [1..=40, 41..=60];
 const SESSION: u128 = 77;
+/// The session of the second agent, of the service `web`. It sends 10 frames with 64 calls each.
+const WEB_SESSION: u128 = 78;
+const WEB_FRAMES: u64 = 10;
+const WEB_SEGMENTS: u64 = 32;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,10 +40,60 @@ fn main() {
         .collect();
     post(http, "/write", &lines);
     if part == "1" {
+        send_web(records);
         post(http, "/api/v1/admin/tsdb/delete_series?match[]=line&end=1700000010", "");
         post(http, "/api/v1/probes?state=aggregate&pattern=com.shop..*&keep=1", "");
         post(http, "/api/v1/admin/merge", "");
+    } else {
+        post(http, "/write", "gone value=1 1700000000000000000");
+        post(http, "/api/v1/admin/tsdb/delete_series?match[]=%7B__name__%3D~%22gon.%22%7D", "");
     }
+}
+
+fn send_web(records: SocketAddr) {
+    let mut hello = agent::hello(WEB_SESSION);
+    hello
+        .pairs
+        .iter_mut()
+        .filter(|(key, _)| key == "service")
+        .for_each(|(_, service)| *service = "web".into());
+    let mut agent = Agent::connect(records, &hello).expect("server greets");
+    agent.send(&agent::dictionary(WEB_SESSION));
+    let field =
+        |field_type, name: &str, unit: &str| RecordField { field_type, name: name.into(), unit: unit.into() };
+    let fields = [field(FieldType::Text, "customer", ""), field(FieldType::F64, "total", "EUR")];
+    let mut declared = DictFrame::new();
+    declared.series(20, [("__name__", "order_placed"), ("service", "web")].into_iter());
+    declared.record_type(1, &RecordType { name: "order_placed".into(), fields: fields.into() });
+    agent.send(&declared.finish());
+    for seq in 1..=WEB_FRAMES {
+        let base = content::base(seq);
+        let mut frame = DataFrame::new(seq, base);
+        for n in 0..WEB_SEGMENTS {
+            frame.segment(&SegmentRecord {
+                number: seq * WEB_SEGMENTS + n,
+                trace: TraceForm::Own,
+                parent: None,
+                thread: 1,
+                start: base + 1_000 * n as i64,
+                continued: None,
+                events: &content::events(seq * WEB_SEGMENTS + n),
+                attributes: &[],
+            });
+        }
+        if seq == 1 {
+            let values = [FieldValue::Text("ada"), FieldValue::F64(9.5)];
+            frame.declared(&DeclaredRecord {
+                record_type: 1,
+                series: 20,
+                at: base,
+                call: None,
+                values: &values,
+            });
+        }
+        agent.send(&frame.finish());
+    }
+    agent.wait_ack(WEB_FRAMES);
 }
 
 fn post(at: SocketAddr, path: &str, body: &str) {

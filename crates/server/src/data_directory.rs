@@ -26,6 +26,7 @@ pub async fn open_read_only(
 ) -> Result<(Arc<Store>, Option<DirectoryLock>), tacho_store::Error> {
     refuse_incomplete(data)?;
     let lock = DirectoryLock::share(data)?;
+    upgrade::refuse_newer_side_files(data)?;
     let driver =
         tacho_drivers::open_read_only(&format!("embedded:{}", data.join("chunks").display())).await?;
     let options = Options { read_only: true, ..Options::default() };

@@ -14,6 +14,14 @@ use crate::{access, control, record_types, versioned};
 /// unreadable file is no error here: the code that needs the file reports it.
 pub fn refuse_newer(data: &Path) -> Result<()> {
     refuse_newer_journals(&data.join("journal"))?;
+    refuse_newer_side_files(data)
+}
+
+/// The same for the files next to `chunks/` and `journal/`. A server may use the directory at the same time.
+///
+/// # Errors
+/// `Version` if a file has a newer version than this program reads.
+pub fn refuse_newer_side_files(data: &Path) -> Result<()> {
     for (name, known) in [control::FILE, record_types::FILE, access::file::NAME] {
         let path = data.join(name);
         if let Some(version) = versioned::version_of(&path).filter(|version| *version > known) {

@@ -16,10 +16,10 @@ use crate::changes;
 use crate::commit::number_series;
 use crate::damage::Unreadable;
 use crate::disk::{Disk, RealDisk, SyncPoint};
-use crate::driver::{Damaged, Driver, Scan, Scanned};
+use crate::driver::{Damaged, Driver, Row, Scan, Scanned};
 use crate::evidence::{Files, Keys, Misnamed};
 use crate::generation::{Generation, Generations, JournalFile};
-use crate::group::row::{Unfolding, each_member, series_key, series_scan};
+use crate::group::row::{Unfolding, check_series_version, each_member, series_key, series_scan};
 use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{HEADER_BYTES, Older};
@@ -33,7 +33,7 @@ use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
 use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 pub struct Recovered {
     pub id: u128,
@@ -52,8 +52,9 @@ pub struct Recovered {
     pub counters: Counters,
 }
 
-/// Finds out whether a store lacks a required journal or fact, or has journals of another store. A start calls this function
-/// before it changes the files of the driver. `directory` is the directory of the journals.
+/// Finds out whether a store lacks a required journal or fact, has journals of another store, or has rows of a newer version that
+/// a start reads. A start calls this function before it changes the files of the driver. `directory` is the directory of the
+/// journals.
 ///
 /// # Errors
 /// Like [`crate::Store::open`].
@@ -61,6 +62,7 @@ pub async fn incomplete(driver: &dyn Driver, directory: &Path) -> Result<Refusal
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     // Nothing is logged here, because [`recover`] logs the unreadable rows and the files that permit missing parts.
     let base = Base::read(driver, directory, &disk, |_| ()).await?;
+    refuse_newer_rows(driver).await?;
     let is_empty = match base.facts.id {
         Some(_) => false,
         None => {
@@ -70,6 +72,22 @@ pub async fn incomplete(driver: &dyn Driver, directory: &Path) -> Result<Refusal
         }
     };
     Ok(base.check(driver, is_empty, |_| ()).1)
+}
+
+/// Reads only the versions of deletions and of series rows. [`recover`] reports other errors of these rows.
+///
+/// # Errors
+/// `Version` for a row of a newer version. Like [`Driver::scan`] when the rows cannot be read.
+async fn refuse_newer_rows(driver: &dyn Driver) -> Result<()> {
+    let refuse = |row: Scanned, check: fn(&Row) -> Result<()>| match row.map(|row| check(&row)) {
+        Ok(Err(error)) if error.kind() == ErrorKind::Version => Err(error),
+        _ => Ok(()),
+    };
+    each_row(driver, tombstones_scan(), |row| refuse(row, |row| Tombstone::decode(row).map(drop))).await?;
+    for shard in 0..=u8::MAX {
+        each_row(driver, series_scan(shard), |row| refuse(row, check_series_version)).await?;
+    }
+    Ok(())
 }
 
 /// The parts of a store that show whether it is complete.

@@ -57,6 +57,10 @@ impl Repair {
                 Failure::new(format!("cannot repair {}: {e}", self.dir.display()))
                     .hint("stop the server first")
             }
+            tacho_store::ErrorKind::Version => {
+                Failure::new(format!("cannot repair {}: {e}", self.dir.display()))
+                    .hint("use the newer tacho that wrote it")
+            }
             _ => Failure::new(format!("cannot repair {}: {e}", self.dir.display())),
         })?;
         if self.json {

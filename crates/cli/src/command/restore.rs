@@ -26,7 +26,8 @@ const NS_PER_SECOND: i64 = 1_000_000_000;
 #[command(after_help = "Examples:
   tacho restore /backup/tacho /var/lib/tacho
   tacho restore /backup/tacho ./drill --at 2026-03-01T12:00:00Z
-  tacho restore /backup/tacho ./drill --at 20260301T020000Z-7f3a")]
+  tacho restore /backup/tacho ./drill --at 20260301T020000Z-7f3a
+  tacho restore /backup/tacho ./drill --generation 41")]
 pub struct Restore {
     /// Repository
     repository: String,
@@ -36,6 +37,9 @@ pub struct Restore {
     /// fraction of a second includes its whole second) [default: the newest]
     #[arg(long, value_name = "TIME|ID", allow_hyphen_values = true)]
     at: Option<String>,
+    /// The newest backup whose generation (column GENERATION of tacho backup list) is at most this number
+    #[arg(long, value_name = "NUMBER", conflicts_with = "at")]
+    generation: Option<u64>,
     /// Also restore a directory that was damaged when it was backed up
     #[arg(long)]
     allow_damaged: bool,
@@ -48,7 +52,7 @@ impl Restore {
     pub fn run(self) -> Result<(), Failure> {
         check_apart(&self.to, &self.repository)?;
         let repository = existing(&self.repository)?;
-        let record = chosen(&repository, self.at.as_deref())?;
+        let record = chosen(&repository, self.at.as_deref(), self.generation)?;
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let stop = Stop::of_signals(&runtime)?;
         let check = || stop.check();
@@ -119,8 +123,9 @@ fn check_apart(to: &Path, repository: &str) -> Result<(), Failure> {
     }
 }
 
-/// The backup that `at` selects, by its id or as the newest backup not later than a time. Without `at`, the newest of all.
-fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> {
+/// The backup that `at` selects, by its id or as the newest backup not later than a time; or the newest backup of at most
+/// `generation`. Without both, the newest of all.
+fn chosen(repository: &Repository, at: Option<&str>, generation: Option<u64>) -> Result<Record, Failure> {
     let ids = repository.ids().map_err(failed)?;
     let list = format!("tacho backup list {} shows the backups", repository.location());
     if let Some(text) = at
@@ -149,11 +154,16 @@ fn chosen(repository: &Repository, at: Option<&str>) -> Result<Record, Failure> 
         );
         return Err(Failure::usage(message).hint(format!("name a backup with --at ID; {list}")));
     }
-    let is_early = |record: &Record| until.is_none_or(|until| record.time.as_nanosecond() <= until.into());
+    let is_early = |record: &Record| {
+        until.is_none_or(|until| record.time.as_nanosecond() <= until.into())
+            // The generation of a backup without a journal is unknown, and stored as 0.
+            && generation.is_none_or(|last| (1..=last).contains(&record.generation))
+    };
     let newest = records.into_iter().filter(is_early).max_by_key(|record| (record.time, record.id.clone()));
-    newest.ok_or_else(|| match at {
-        Some(at) => Failure::new(format!("no backup is as old as {at}")).hint(list),
-        None => Failure::new(format!("no backups in {}", repository.location())),
+    newest.ok_or_else(|| match (at, generation) {
+        (Some(at), _) => Failure::new(format!("no backup is as old as {at}")).hint(list),
+        (None, Some(last)) => Failure::new(format!("no backup has a generation up to {last}")).hint(list),
+        (None, None) => Failure::new(format!("no backups in {}", repository.location())),
     })
 }
 

@@ -20,6 +20,8 @@ use tacho_store::check::{
 };
 use tacho_store::{Error, ErrorKind, Result, Row};
 
+use crate::upgrade;
+
 pub use side_files::{INCOMPLETE, refuse_incomplete};
 
 /// A batch of rows is sent to a worker when it has `BATCH_ROWS` rows, or `BATCH_BYTES` bytes.
@@ -88,6 +90,7 @@ impl Source {
     /// Like [`Source::open`].
     pub async fn open_accepting(data: &Path, depth: Depth, accepted: &BTreeSet<String>) -> Result<Self> {
         refuse_incomplete(data)?;
+        upgrade::refuse_newer_side_files(data)?;
         let mut journals = Journals::hold(&data.join("journal"), "journal/")?;
         let mut last = None;
         for _ in 0..ATTEMPTS_MAX {

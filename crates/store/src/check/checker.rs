@@ -93,6 +93,11 @@ impl Checker {
     /// # Errors
     /// `Version` for a row of a newer version.
     pub fn row(&self, placed: PlacedRow) -> Result<Verdict> {
+        let file = placed.place.file.clone();
+        self.verdict(placed).map_err(|error| error.with("file", file))
+    }
+
+    fn verdict(&self, placed: PlacedRow) -> Result<Verdict> {
         if !placed.needed && (placed.is_key_certain || self.has_chunk_of_key(&placed.row)) {
             let unneeded = |damaged: Damaged| {
                 let why = format!("{}: the row was replaced or deleted, nothing is lost", damaged.reason);

@@ -131,12 +131,21 @@ pub fn each_member(
             let each = |canonical: &[u8]| each(kind, canonical);
             members(rest, unfolding, each).map_err(|e| Error::corrupt("series row").caused_by(e))?;
         }
-        Some((&version, _)) if version > VERSION => {
-            return Err(newer("series row", version.into(), VERSION.into()));
+        _ => {
+            check_series_version(row)?;
+            return Err(Error::corrupt("series row is malformed"));
         }
-        _ => return Err(Error::corrupt("series row is malformed")),
     }
     Ok((kind, group))
+}
+
+/// # Errors
+/// `Version` for a row of the Series table with a newer version.
+pub fn check_series_version(row: &Row) -> Result<()> {
+    match row.value.first() {
+        Some(&version) if version > VERSION => Err(newer("series row", version.into(), VERSION.into())),
+        _ => Ok(()),
+    }
 }
 
 fn members(

@@ -13,7 +13,7 @@ use crate::terminal::table::{Align, Table};
 
 /// List the backups of a repository, oldest first
 ///
-/// NEW is the size of the files that no earlier backup of the list has.
+/// NEW is the size of the files that no earlier backup of the list has. GENERATION is the number of the newest journal.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   tacho backup list /backup/tacho
@@ -68,6 +68,7 @@ fn print(backups: &[(u64, Record)], has_more: bool) {
         ("ID", Align::Left),
         ("TIME", Align::Left),
         ("DATA", Align::Left),
+        ("GENERATION", Align::Right),
         ("SIZE", Align::Right),
         ("NEW", Align::Right),
         ("FILES", Align::Right),
@@ -77,6 +78,8 @@ fn print(backups: &[(u64, Record)], has_more: bool) {
             record.id.to_string(),
             format!("{:.0}", record.time),
             format!("{}:{}", record.host, record.data),
+            // No journal is stored as generation 0.
+            if record.generation == 0 { "-".to_owned() } else { record.generation.to_string() },
             units::bytes(record.bytes()),
             units::bytes(*new),
             units::count(record.files.len() as u64),
