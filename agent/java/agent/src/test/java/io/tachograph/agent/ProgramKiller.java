@@ -4,8 +4,8 @@ import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
 /**
- * Kills the programs that a failed test has left: some run, and load the machine, until they are
- * told to end.
+ * Kills the programs that a failed test has left. Some run, and load the machine, until they get a
+ * line on standard input.
  */
 public final class ProgramKiller implements AfterEachCallback {
     @Override
