@@ -28,6 +28,7 @@ pub struct View {
 struct Budget {
     access: Access,
     records_max: usize,
+    /// The records of the current pass.
     read: AtomicUsize,
 }
 
@@ -54,13 +55,21 @@ impl View {
         Self { store, confinement: None, budget: None }
     }
 
+    /// Begins a pass over records that the request may have read before. A request may read calls in several passes, for example
+    /// because they take too much memory to be kept. The limit applies to each pass, so no record counts twice.
+    pub fn begin_pass(&self) {
+        if let Some(budget) = self.budget.as_ref().filter(|budget| !budget.is_spent()) {
+            budget.read.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Whether reads have failed because of the limit of the token.
     pub fn is_spent(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.is_spent())
     }
 
     /// # Errors
-    /// `Limit` if the records read so far are above the limit of the token.
+    /// `Limit` if the records read in this pass are above the limit of the token.
     fn check_budget(&self) -> Result<()> {
         self.budget.as_ref().map_or(Ok(()), |budget| budget.check())
     }
@@ -273,7 +282,7 @@ impl View {
 }
 
 impl Budget {
-    /// Counts records. Returns whether all records so far are within the limit. Refuses once, when the limit is passed.
+    /// Counts records. Returns whether all records of the pass are within the limit. Refuses once, when the limit is passed.
     fn takes(&self, records: usize) -> bool {
         let before = self.read.fetch_add(records, Ordering::Relaxed);
         let after = before.saturating_add(records);
