@@ -202,16 +202,26 @@ impl View {
         Ok(self.shown_answer(answer))
     }
 
+    /// Reads short series together. Each is read in one range that contains the ranges of all, and counts with the samples of its
+    /// own range.
     pub async fn read_short_samples(
         &self,
-        series: &[SeriesId],
-        range: TimeRange,
+        wanted: &[(SeriesId, TimeRange)],
         samples_max: usize,
     ) -> Result<Option<SampleAnswer>> {
-        self.check(series)?;
-        let answer = self.store.read_short_samples(series, range, samples_max).await?;
-        self.count(answer.as_ref().map_or(0, samples))?;
-        Ok(answer.map(|answer| self.shown_answer(answer)))
+        let series: Vec<SeriesId> = wanted.iter().map(|(id, _)| *id).collect();
+        self.check(&series)?;
+        let start = wanted.iter().map(|(_, range)| range.start).min().unwrap_or(0);
+        let end = wanted.iter().map(|(_, range)| range.end).max().unwrap_or(0);
+        let read = self.store.read_short_samples(&series, TimeRange::new(start, end), samples_max).await?;
+        let Some(answer) = read else { return Ok(None) };
+        if self.budget.is_some() {
+            let within = |((_, range), pieces): (&(SeriesId, TimeRange), &Vec<Piece>)| {
+                pieces.iter().flat_map(Piece::samples).filter(|sample| range.contains(sample.at)).count()
+            };
+            self.count(wanted.iter().zip(&answer.series).map(within).sum())?;
+        }
+        Ok(Some(self.shown_answer(answer)))
     }
 
     fn check(&self, series: &[SeriesId]) -> Result<()> {
@@ -307,11 +317,7 @@ impl Budget {
 }
 
 fn samples(answer: &SampleAnswer) -> usize {
-    let count = |piece: &Piece| match piece {
-        Piece::Samples { times, .. } => times.len(),
-        Piece::Summary(_) => 0,
-    };
-    answer.series.iter().flatten().map(count).sum()
+    answer.series.iter().flatten().map(Piece::len).sum()
 }
 
 /// No selection finds a series outside of the access. So this is an error of the caller, or the series was removed from the

@@ -114,11 +114,11 @@ async fn ask(app: Arc<App>, path: String) -> Answered {
 
 /// An empty body becomes `null`.
 async fn request(app: Arc<App>, method: &str, path: String) -> Answered {
-    send(app, Request::builder().method(method).uri(path)).await
+    send(app, Request::builder().method(method).uri(path), Body::empty()).await
 }
 
-async fn send(app: Arc<App>, request: Builder) -> Answered {
-    let request = request.header("Host", "localhost").body(Body::empty()).unwrap();
+async fn send(app: Arc<App>, request: Builder, body: Body) -> Answered {
+    let request = request.header("Host", "localhost").body(body).unwrap();
     let response = TowerToHyperService::new(router(app)).call(request).await.unwrap();
     let status = response.status();
     let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -280,6 +280,19 @@ fn limited(data: &Path, records: u64) -> String {
     format!("Bearer {text}")
 }
 
+/// A server without memory for light analyses, and a token for each limit on the records of a request.
+async fn with_limits(batch: Batch, limits: [u64; 2]) -> (Busy, [String; 2]) {
+    let mut tokens = [String::new(), String::new()];
+    let busy = Busy::start(batch, |app| {
+        app.light_block_bytes_max = 0;
+        let data = app.config.data.clone();
+        tokens = limits.map(|records| limited(&data, records));
+        app.gate = Gate::of(&data, app.metrics.clone(), app.clock.clone());
+    })
+    .await;
+    (busy, tokens)
+}
+
 /// Without memory for light analyses, each pass and each attempt reads the blocks again.
 #[tokio::test]
 async fn a_call_counts_once_toward_the_limit_of_a_token_however_often_it_is_read() {
@@ -291,22 +304,15 @@ async fn a_call_counts_once_toward_the_limit_of_a_token_however_often_it_is_read
         series
     });
     batch.executions.extend(more);
-    let mut tokens = [String::new(), String::new()];
-    let busy = Busy::start(batch, |app| {
-        app.light_block_bytes_max = 0;
-        let data = app.config.data.clone();
-        tokens = [1, 2].map(|records| limited(&data, records));
-        app.gate = Gate::of(&data, app.metrics.clone(), app.clock.clone());
-    })
-    .await;
-    let [below, enough] = tokens;
+    let (busy, [below, enough]) = with_limits(batch, [1, 2]).await;
     let trace = format!("/api/traces/{:032x}", 1);
     let folded = FOLDED.map(|name| (format!("/api/{name}?start=0&end=2"), false));
     // The call begins less than an hour after the start of the range, so the last request reads a longer range, too.
     let analyses = [CALL_TREE.to_owned(), trace.clone(), format!("{trace}?start=1&end=2")];
     for (path, is_heavy) in folded.into_iter().chain(analyses.map(|path| (path, true))) {
         let ask_as = |token: &str| {
-            send(busy.app.clone(), Request::builder().uri(&path).header("Authorization", token))
+            let request = Request::builder().uri(&path).header("Authorization", token);
+            send(busy.app.clone(), request, Body::empty())
         };
         let (status, answer) = ask_as(&below).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path}: {answer}");
@@ -320,6 +326,28 @@ async fn a_call_counts_once_toward_the_limit_of_a_token_however_often_it_is_read
             let (status, answer) = waiting.await.unwrap();
             assert_eq!(status, StatusCode::OK, "{path}: {answer}");
         }
+    }
+}
+
+/// The server reads the series together, in a range with all samples.
+#[tokio::test]
+async fn a_checksum_counts_only_the_samples_in_the_requested_ranges() {
+    let names = ["a", "b", "c"];
+    let series = names.map(|name| SampleSeries {
+        labels: Arc::new(Labels::new([("__name__", name)]).unwrap()),
+        samples: (1..=9).map(|at| Sample { at, value: Value::I64(at) }).collect(),
+    });
+    let (busy, [below, enough]) =
+        with_limits(Batch { samples: series.into(), ..Batch::default() }, [2, 3]).await;
+    let question = |(name, at): (&str, u64)| {
+        let at = at.to_string();
+        json!({ "metric": { "__name__": name }, "kind": "sample", "start": at, "end": at })
+    };
+    let questions: Json = names.into_iter().zip([1, 5, 9]).map(question).collect();
+    for (token, expect) in [(below, StatusCode::UNPROCESSABLE_ENTITY), (enough, StatusCode::OK)] {
+        let request = Request::post("/api/v1/checksum").header("Authorization", token);
+        let (status, answer) = send(busy.app.clone(), request, questions.to_string().into()).await;
+        assert_eq!(status, expect, "{answer}");
     }
 }
 
