@@ -122,8 +122,15 @@ impl RecordTypes {
             table.define((Arc::clone(&service), plain(record_type)), now);
         }
         table.losses.add(&service, omitted);
-        let (is_changed, lost) = (table.changes > table.written, table.losses.take_unlogged(now));
+        let is_changed = table.changes > table.written;
         drop(table);
+        self.log_losses(now);
+        is_changed
+    }
+
+    /// Logs the definitions that were not kept, if a line is due.
+    pub fn log_losses(&self, now: Timestamp) {
+        let lost = self.lock().losses.take_unlogged(now);
         if let Some((lost, services)) = lost {
             tracing::warn!(
                 lost,
@@ -131,7 +138,6 @@ impl RecordTypes {
                 "the limit on record types is reached: fields and units of some are not kept, their records are"
             );
         }
-        is_changed
     }
 
     async fn keep(self: &Arc<Self>) {
