@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_model::{SeriesId, Timestamp};
 
 use super::Reason;
-use super::seldom::Seldom;
 use super::token::Limits;
+use crate::seldom::Seldom;
 
 /// The limit on series applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
