@@ -14,20 +14,12 @@ use checked::{check, copy, files, of, records, repair};
 use filled::{SECOND, START, directory};
 use serde_json::Value;
 use support::run;
+use tacho_model::Random;
 
 /// Number of flipped bits; `TACHO_CHECK_FLIPS` sets another number.
 const FLIPS: usize = 200;
 /// Number of repairs, each after one flipped bit; `TACHO_REPAIR_FLIPS` sets another number.
 const REPAIRS: usize = 30;
-
-/// The next pseudo-random number of a seed.
-fn draw(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// Files without content that the check could compare.
 const NOT_CHECKED: [&str; 4] = ["LOCK", "RESERVE", "tokens.lock", "audit.log"];
@@ -107,11 +99,11 @@ fn every_flipped_bit_is_reported_with_its_file() {
         assert!(files.iter().any(|path| name_of(path) == name), "{name} is missing: {files:?}");
     }
     let flips = support::number_from("TACHO_CHECK_FLIPS", FLIPS);
-    let (mut state, mut missed, mut kinds) = (20_261_124, Vec::new(), BTreeMap::new());
+    let (mut random, mut missed, mut kinds) = (Random::new(20_261_124), Vec::new(), BTreeMap::new());
     for n in 0..flips {
         let path = &files[n % files.len()];
         let whole = std::fs::read(path).unwrap();
-        let bit = draw(&mut state) as usize % (whole.len() * 8);
+        let bit = random.next() as usize % (whole.len() * 8);
         let mut changed = whole.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(path, &changed).unwrap();
@@ -233,11 +225,11 @@ fn a_repair_loses_only_damaged_records() {
     let is_checked = |path: &PathBuf| path.extension().is_some_and(|e| e == "segment" || e == "journal");
     let files: Vec<PathBuf> = files(&damaged).into_iter().filter(is_checked).collect();
     let flips = support::number_from("TACHO_REPAIR_FLIPS", REPAIRS);
-    let (mut state, mut lost_all, mut partly) = (4_711, 0, 0);
+    let (mut random, mut lost_all, mut partly) = (Random::new(4_711), 0, 0);
     for n in 0..flips {
         let path = &files[n % files.len()];
         let bytes = std::fs::read(path).unwrap();
-        let bit = draw(&mut state) as usize % (bytes.len() * 8);
+        let bit = random.next() as usize % (bytes.len() * 8);
         let mut changed = bytes.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(path, changed).unwrap();

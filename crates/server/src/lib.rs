@@ -22,6 +22,7 @@ pub mod read;
 mod received;
 pub mod record_types;
 pub mod repair;
+mod seldom;
 pub mod selfwatch;
 pub mod serve;
 pub mod shutdown;

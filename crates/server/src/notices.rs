@@ -5,6 +5,7 @@
 //!   each rule.
 //! - A rule downsamples counters with an aggregate other than last and max. Rates over these counters are wrong. Each counter is
 //!   reported once for each rule.
+//! - Definitions of record types are not kept (`record_types/loss.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use std::time::Duration;
 
 use tacho_chunk::Aggregate;
 use tacho_chunk::semantic::is_counter_name;
-use tacho_model::{Kind, Matcher, NAME};
+use tacho_model::{Clock, Kind, Matcher, NAME};
 use tacho_store::{Options, Stats, Store};
 use tokio::time::Instant;
 
+use crate::record_types::RecordTypes;
 use crate::shutdown::Shutdown;
 
 /// Interval of the checks for refused series.
@@ -26,7 +28,11 @@ const REFUSED_EVERY: Duration = Duration::from_secs(60);
 const RULES_EVERY: Duration = Duration::from_secs(600);
 const NAMES_MAX: usize = 5;
 
-pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
+pub async fn run(
+    (store, record_types, clock): (Arc<Store>, Arc<RecordTypes>, Arc<dyn Clock>),
+    options: Options,
+    mut shutdown: Shutdown,
+) {
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut refused, mut rules) = (Refused::default(), Rules::default());
@@ -35,6 +41,7 @@ pub async fn run(store: Arc<Store>, options: Options, mut shutdown: Shutdown) {
             () = shutdown.wait() => return,
             _ = ticks.tick() => {}
         }
+        record_types.log_losses(clock.now());
         let (store, options) = (store.clone(), options.clone());
         // Walking the index may take long.
         let look = tokio::task::spawn_blocking(move || {

@@ -86,7 +86,8 @@ pub async fn run<S: Future<Output = ()>>(
         connections_max,
         shutdown.clone(),
     ));
-    let notices = tokio::spawn(notices::run(store.clone(), config.history.options(), shutdown.clone()));
+    let of_notices = (store.clone(), record_types.clone(), clock.clone());
+    let notices = tokio::spawn(notices::run(of_notices, config.history.options(), shutdown.clone()));
     let of_selfwatch = (store.clone(), metrics.clone(), clock.clone(), shutdown.clone());
     let watch = config.selfwatch.map(|interval| {
         let (store, metrics, clock, shutdown) = of_selfwatch;

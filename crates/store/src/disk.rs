@@ -252,16 +252,8 @@ pub fn private_file() -> OpenOptions {
 pub fn make_directory(directory: &Path) -> io::Result<()> {
     let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if directory.is_dir() {
-        // The process that made the directory may have ended before this sync. If this user may not read the directory above,
-        // this user has not made the directory. Some file systems, such as that of an automatic mount, cannot sync a directory.
-        return match sync_directory(above) {
-            Err(error)
-                if !matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput) =>
-            {
-                Err(error)
-            }
-            _ => Ok(()),
-        };
+        // The process that made the directory may have ended before this sync.
+        return sync_directory(above).or_else(pass_if_of_others);
     }
     make_directory(above)?;
     match DirBuilder::new().mode(DIRECTORY_MODE).create(directory) {
@@ -276,14 +268,22 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)?.sync_all()
 }
 
-/// Makes the names in a directory durable, if the directory exists.
-pub fn sync_if_exists(disk: &dyn Disk, directory: &Path, point: SyncPoint) -> io::Result<()> {
-    match disk.sync_directory(directory, point) {
-        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Err(error)
-        }
-        _ => Ok(()),
+/// Accepts the failed sync of a directory that this process need not sync. If this user may not read a directory, this user has
+/// made no names in it. Some file systems, such as that of an automatic mount, cannot sync a directory.
+fn pass_if_of_others(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => Ok(()),
+        _ => Err(error),
     }
+}
+
+/// Makes the names in a directory durable, if the directory exists and this user may read it.
+pub fn sync_if_exists(disk: &dyn Disk, directory: &Path, point: SyncPoint) -> Result<()> {
+    let synced = disk.sync_directory(directory, point).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
+        _ => pass_if_of_others(error),
+    });
+    synced.map_err(|e| Error::io("sync directory", directory, e))
 }
 
 /// An unused path in a directory: this name, or this name with a number appended. Creates the directory.
@@ -423,6 +423,46 @@ mod tests {
         std::fs::set_permissions(directory.join("x"), Permissions::from_mode(0o644)).unwrap();
         make_private(&directory);
         assert_eq!((mode(&directory), mode(&directory.join("x"))), (0o700, 0o600));
+    }
+
+    /// A disk that cannot sync directories.
+    struct Unsynced(io::ErrorKind);
+
+    impl Disk for Unsynced {
+        fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+            RealDisk.open(path)
+        }
+
+        fn cut(&self, path: &Path, length: u64, point: SyncPoint) -> io::Result<()> {
+            RealDisk.cut(path, length, point)
+        }
+
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            RealDisk.remove(path)
+        }
+
+        fn sync_directory(&self, _path: &Path, _point: SyncPoint) -> io::Result<()> {
+            Err(self.0.into())
+        }
+    }
+
+    #[test]
+    fn only_a_directory_in_which_this_user_made_names_must_be_synced() {
+        let directory = Path::new("journal/quarantine");
+        for (kind, passes) in [
+            (io::ErrorKind::NotFound, true),
+            (io::ErrorKind::NotADirectory, true),
+            (io::ErrorKind::PermissionDenied, true),
+            (io::ErrorKind::InvalidInput, true),
+            (io::ErrorKind::Other, false),
+        ] {
+            let synced = sync_if_exists(&Unsynced(kind), directory, SyncPoint::JournalQuarantineAtStart);
+            assert_eq!(synced.is_ok(), passes, "{kind:?}");
+            if let Err(error) = synced {
+                let message = "cannot sync directory (path journal/quarantine)";
+                assert!(error.to_string().starts_with(message), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -52,11 +52,12 @@ pub struct Error {
     message: Box<str>,
     context: Vec<(&'static str, Box<str>)>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+    is_of_reader: bool,
 }
 
 impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<Box<str>>) -> Self {
-        Self { kind, message: message.into(), context: Vec::new(), source: None }
+        Self { kind, message: message.into(), context: Vec::new(), source: None, is_of_reader: false }
     }
 
     pub fn invalid(message: impl Into<Box<str>>) -> Self {
@@ -97,6 +98,17 @@ impl Error {
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
+    }
+
+    /// An error of the kind `Locked` because of processes that only read the directory.
+    pub(crate) fn of_reader(message: impl Into<Box<str>>) -> Self {
+        Self { is_of_reader: true, ..Self::new(ErrorKind::Locked, message) }
+    }
+
+    /// Whether [`crate::lock::DirectoryLock::acquire`] failed because of processes that only read the directory, such as a
+    /// backup.
+    pub const fn is_of_reader(&self) -> bool {
+        self.is_of_reader
     }
 
     pub const fn kind(&self) -> ErrorKind {

@@ -26,14 +26,6 @@ const BYTES_READ_MAX: u64 = 16;
 /// Limit on the bytes of a word of a command in a message.
 const WORD_BYTES_MAX: usize = 32;
 
-/// The beginning of the message about a directory that other processes only read.
-const IS_READ: &str = "directory is being read by ";
-
-/// Whether [`DirectoryLock::acquire`] failed because of processes that only read the directory, such as a backup.
-pub fn is_of_reader(error: &Error) -> bool {
-    error.kind() == crate::ErrorKind::Locked && error.to_string().starts_with(IS_READ)
-}
-
 /// Whether a process with this id exists; `true` if the system cannot tell.
 fn is_running(process: u32) -> bool {
     let all = Path::new("/proc");
@@ -86,8 +78,8 @@ impl DirectoryLock {
     /// Creates the directory if it is missing.
     ///
     /// # Errors
-    /// `Locked` when another process uses the directory ([`is_of_reader`]); `Io` when the directory or its lock file cannot be
-    /// created or locked.
+    /// `Locked` when another process uses the directory ([`Error::is_of_reader`]); `Io` when the directory or its lock file
+    /// cannot be created or locked.
     pub fn acquire(directory: &Path) -> Result<Self> {
         make_directory(directory).map_err(|e| Error::io("make directory", directory, e))?;
         let path = directory.join(FILE);
@@ -149,7 +141,8 @@ fn refused(directory: &Path, file: &mut File, error: TryLockError) -> Error {
 }
 
 fn in_use(directory: &Path, file: &mut File) -> Error {
-    // Only readers permit a shared lock. Closing the file releases it.
+    // Only readers permit a shared lock. Closing the file releases it. If a writer has ended since the failed attempt, the
+    // message is about a reader, and the next attempt succeeds.
     let is_read = file.try_lock_shared().is_ok();
     if is_read {
         let _ = file.unlock();
@@ -159,9 +152,11 @@ fn in_use(directory: &Path, file: &mut File) -> Error {
     let noted = || holder(file).filter(|process| !is_read && is_running(*process));
     let process = in_kernel.or_else(noted);
     let holder = process.map_or_else(|| "another process".to_owned(), |process| format!("process {process}"));
-    let begin = if is_read { IS_READ } else { "directory is in use by " };
-    let error =
-        Error::new(crate::ErrorKind::Locked, format!("{begin}{holder}")).with("path", directory.display());
+    let error = match is_read {
+        true => Error::of_reader(format!("directory is being read by {holder}")),
+        false => Error::new(crate::ErrorKind::Locked, format!("directory is in use by {holder}")),
+    };
+    let error = error.with("path", directory.display());
     match process.and_then(command) {
         Some(command) => error.with("command", command),
         None => error,
@@ -231,13 +226,13 @@ mod tests {
         assert!(error.to_string().contains(&format!("in use by process {pid} (path ")), "{error}");
         drop(first);
         // Readers exclude writers but not other readers, and do not write their id.
-        assert!(!is_of_reader(&error));
+        assert!(!error.is_of_reader());
         let readers = [(); 2].map(|()| DirectoryLock::share(&directory).unwrap().unwrap());
         for noted in ["4000000000\n", "1\n"] {
             // The id of the last writer is not that of a reader.
             std::fs::write(directory.join("LOCK"), noted).unwrap();
             let error = DirectoryLock::acquire(&directory).unwrap_err();
-            assert!(is_of_reader(&error), "{error}");
+            assert!(error.is_of_reader(), "{error}");
             is_by(&error, "directory is being read by ");
         }
         // The attempts have left no lock of their own.

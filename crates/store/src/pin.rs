@@ -53,7 +53,8 @@ pub fn is_wanted(path: &Path) -> bool {
     }
 }
 
-/// Makes a hard link to the file `from`. The link is in the directory `into`, which is created if it is missing.
+/// Makes a hard link to the file `from`. The link is in the directory `into`, which the caller has made once for all links:
+/// [`make_directory`] syncs the directory above, and no row is written while the links are made.
 ///
 /// # Errors
 /// `Io` if the link cannot be made for another reason than these; `Invalid` in these cases:
@@ -64,9 +65,7 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
     let to = into.join(name);
     // A hard link to a symbolic link is a symbolic link, too. The new link is checked and not `from`, because another process
     // may replace `from` in between.
-    let linked = make_directory(into)
-        .and_then(|()| std::fs::hard_link(from, &to))
-        .and_then(|()| std::fs::symlink_metadata(&to));
+    let linked = std::fs::hard_link(from, &to).and_then(|()| std::fs::symlink_metadata(&to));
     let linked = linked.map(|found| found.is_symlink());
     if matches!(linked, Ok(true)) {
         let _ = std::fs::remove_file(&to);
@@ -88,13 +87,16 @@ pub fn link(from: &Path, into: &Path, name: &str) -> Result<()> {
 /// # Errors
 /// Like [`link`], and `Io` if the directory cannot be listed.
 pub fn link_quarantine(from: &Path, into: &Path, name: &str) -> Result<Vec<PinnedFile>> {
-    let mut pinned = Vec::new();
-    for file in names_in(&RealDisk, "list quarantine", &from.join(name))? {
-        let path = from.join(name).join(&file);
-        if !is_wanted(&path) {
-            continue;
-        }
-        link(&path, &into.join(name), &file)?;
+    let (from, into) = (from.join(name), into.join(name));
+    let mut names = names_in(&RealDisk, "list quarantine", &from)?;
+    names.retain(|file| is_wanted(&from.join(file)));
+    if !names.is_empty() {
+        make_directory(&into).map_err(|e| Error::io("make directory", &into, e))?;
+    }
+    let mut pinned = Vec::with_capacity(names.len());
+    for file in names {
+        let path = from.join(&file);
+        link(&path, &into, &file)?;
         let bytes = RealDisk.length(&path).map_err(|e| Error::io("read length", &path, e))?;
         pinned.push(PinnedFile { name: format!("{name}/{file}"), bytes });
     }
@@ -188,11 +190,21 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let [outside, from, into] = ["outside", "link", "links"].map(|name| place.path().join(name));
         std::fs::write(&outside, "secret").unwrap();
+        std::fs::create_dir(&into).unwrap();
         std::os::unix::fs::symlink(&outside, &from).unwrap();
         let error = link(&from, &into, "x").unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Invalid);
         assert!(error.to_string().starts_with("file is a symbolic link: replace it"), "{error}");
         assert_eq!(names_in(&RealDisk, "list", &into).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_link_makes_and_syncs_no_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let [from, into] = ["file", "links"].map(|name| place.path().join(name));
+        std::fs::write(&from, "abc").unwrap();
+        let error = link(&from, &into, "x").unwrap_err();
+        assert_eq!((error.kind(), into.exists()), (crate::ErrorKind::Io, false), "{error}");
     }
 
     #[test]
@@ -212,9 +224,11 @@ mod tests {
     fn a_forbidden_link_names_the_possible_causes() {
         let place = tempfile::tempdir().unwrap();
         // The system answers in the same way (EPERM) for a file of another user.
-        let directory = place.path().join("directory");
-        std::fs::create_dir(&directory).unwrap();
-        let error = link(&directory, &place.path().join("links"), "x").unwrap_err();
+        let [directory, into] = ["directory", "links"].map(|name| place.path().join(name));
+        for path in [&directory, &into] {
+            std::fs::create_dir(path).unwrap();
+        }
+        let error = link(&directory, &into, "x").unwrap_err();
         assert_eq!(error.kind(), crate::ErrorKind::Invalid);
         assert!(
             error.to_string().contains("the file belongs to another user, the file system has"),

@@ -366,8 +366,7 @@ impl Recovery<'_> {
         if !self.options.read_only {
             // The previous process may have ended before it made the name of a journal durable. The list of required journals in
             // the driver may name this journal from now on.
-            let synced = journal::sync_names(&*self.options.disk, self.directory);
-            synced.map_err(|e| Error::io("sync directory", self.directory, e))?;
+            journal::sync_names(&*self.options.disk, self.directory)?;
         }
         for found in &files.journals {
             match files.misnamed.get(&found.generation) {

@@ -47,8 +47,7 @@ impl Segments {
         let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
         log_quarantine(directory, &names);
-        let synced = quarantine::sync_names(&*segments.disk, directory);
-        synced.map_err(|e| Error::io("sync quarantine", directory, e))?;
+        quarantine::sync_names(&*segments.disk, directory)?;
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
         if is_accepted {

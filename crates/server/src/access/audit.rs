@@ -1,10 +1,12 @@
 //! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token and each login.
 //! Refused requests also get a line: those without a valid token, those of another origin, and those, or parts of them, that
-//! their valid token does not permit. `FAILURES_MAX` (`failures.rs`), `NOTED_MAX` (`usage.rs`) and `seldom.rs` limit the lines
+//! their valid token does not permit. `FAILURES_MAX` (`failures.rs`), `NOTED_MAX` (`usage.rs`) and `../seldom.rs` limit the lines
 //! about refusals per minute.
 //!
-//! A line has no query string, header or body of a request, so it never has the text of a token. When the file has reached its
-//! limit, it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.
+//! A line never has the token or the cookie with which a request was sent. Three texts of clients may be in it: the host or
+//! origin of a refused request and the labels of the first refused series, up to [`TEXT_CHARS_MAX`] characters, and the selectors
+//! of a deletion. When the file has reached its limit, it becomes `audit.log.1`. Older files get the next number, and the oldest
+//! is removed.
 //!
 //! This file and `file.rs` use each other: `file.rs` gives the log and the file of tokens to the same owner, restricts the
 //! permissions of the log, and lists it among the files that a check examines.

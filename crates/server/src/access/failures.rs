@@ -1,22 +1,22 @@
 //! How often did an address send a wrong token? Bounds guesses, and the lines about guesses in the audit log.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use tacho_model::Timestamp;
 
+use super::networks::Networks;
+
 /// Limit on the wrong tokens of one address per minute. Further wrong tokens get 429 (agents the error `TooManyConnections`),
 /// and are not in the audit log.
 pub const FAILURES_MAX: u32 = 10;
 const WINDOW_NS: i64 = 60_000_000_000;
-/// Limit on the addresses that are distinguished. Further addresses share one entry.
-const ADDRESSES_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
-pub struct Failures(Mutex<HashMap<Option<IpAddr>, Window>>);
+pub struct Failures(Mutex<Networks<(), Window>>);
 
-#[derive(Clone, Copy, Debug)]
+/// A minute with wrong tokens. Without one, it has not begun.
+#[derive(Clone, Copy, Debug, Default)]
 struct Window {
     begun: Timestamp,
     count: u32,
@@ -29,15 +29,10 @@ impl Failures {
     /// The seconds to wait after too many wrong tokens.
     pub fn note(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |window: &Window| !(0..WINDOW_NS).contains(&now.saturating_sub(window.begun));
-        let mut key = address.map(network);
-        if all.len() >= ADDRESSES_MAX && !all.contains_key(&key) {
-            all.retain(|_, window| !is_over(window));
-            if all.len() >= ADDRESSES_MAX {
-                key = None;
-            }
-        }
-        let window = all.entry(key).or_insert(Window { begun: now, count: 0 });
+        let is_over = |window: &Window| {
+            window.count == 0 || !(0..WINDOW_NS).contains(&now.saturating_sub(window.begun))
+        };
+        let window = all.of(address, (), is_over);
         if is_over(window) {
             *window = Window { begun: now, count: 0 };
         }
@@ -50,20 +45,9 @@ impl Failures {
     }
 }
 
-/// A wrong token counts for an IPv4 address, or for the first 64 bits of an IPv6 address. A client usually has all addresses
-/// with these bits.
-pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6([a, b, c, d, 0, 0, 0, 0].into())
-        }
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::networks::NETWORKS_MAX;
     use super::*;
 
     #[test]
@@ -76,9 +60,9 @@ mod tests {
         assert_eq!(failures.note(address("2001:db8::2"), 5), Err(61));
         assert_eq!(failures.note(address("10.0.0.1"), 5), Ok(()));
         assert_eq!(failures.note(address("2001:db8::1"), 5 + WINDOW_NS), Ok(()));
-        for n in 0..2 * ADDRESSES_MAX as u32 {
+        for n in 0..2 * NETWORKS_MAX as u32 {
             let _ = failures.note(Some(IpAddr::V4(n.into())), 6 + WINDOW_NS);
         }
-        assert!(failures.0.lock().unwrap().len() <= ADDRESSES_MAX + 1);
+        assert!(failures.0.lock().unwrap().len() <= NETWORKS_MAX + 1);
     }
 }

@@ -42,7 +42,7 @@ impl Refusal {
 }
 
 /// Why a request of a valid token, or a part of the request, is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Role,
     Selector,
@@ -53,8 +53,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub(super) const COUNT: usize = 6;
-
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Role => "role",

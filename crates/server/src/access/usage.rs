@@ -1,13 +1,13 @@
 //! What has a token used of its limits? The numbers are kept while the server runs and the token is in the file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tacho_model::{SeriesId, Timestamp};
 
 use super::Reason;
-use super::seldom::Seldom;
 use super::token::Limits;
+use crate::seldom::Seldom;
 
 /// The limit on series applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
@@ -31,8 +31,7 @@ struct Used {
     sessions: u64,
     /// When the current minute began, and the number of refusals since then.
     noted: (Timestamp, u32),
-    /// By [`Reason`].
-    seldom: [Seldom; Reason::COUNT],
+    seldom: BTreeMap<Reason, Seldom>,
 }
 
 impl Usage {
@@ -90,7 +89,7 @@ impl Usage {
     /// Counts refusals for a reason that every request of a client may cause. If a line in the audit log is due, returns the
     /// number of refusals since the line before.
     pub fn count_refusals(&self, reason: Reason, refusals: u64, now: Timestamp) -> Option<u64> {
-        self.used().seldom.get_mut(reason as usize)?.count(refusals, now)
+        self.used().seldom.entry(reason).or_default().count(refusals, now)
     }
 
     /// Counts a session until the result is dropped. `None` if the limit is reached.

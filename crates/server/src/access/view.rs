@@ -28,6 +28,7 @@ pub struct View {
 struct Budget {
     access: Access,
     records_max: usize,
+    /// The records of the current pass.
     read: AtomicUsize,
 }
 
@@ -54,13 +55,21 @@ impl View {
         Self { store, confinement: None, budget: None }
     }
 
+    /// Begins a pass over records that the request may have read before. A request may read calls in several passes, for example
+    /// because they take too much memory to be kept. The limit applies to each pass, so no record counts twice.
+    pub fn begin_pass(&self) {
+        if let Some(budget) = self.budget.as_ref().filter(|budget| !budget.is_spent()) {
+            budget.read.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Whether reads have failed because of the limit of the token.
     pub fn is_spent(&self) -> bool {
         self.budget.as_ref().is_some_and(|budget| budget.is_spent())
     }
 
     /// # Errors
-    /// `Limit` if the records read so far are above the limit of the token.
+    /// `Limit` if the records read in this pass are above the limit of the token.
     fn check_budget(&self) -> Result<()> {
         self.budget.as_ref().map_or(Ok(()), |budget| budget.check())
     }
@@ -193,16 +202,26 @@ impl View {
         Ok(self.shown_answer(answer))
     }
 
+    /// Reads short series together. Each is read in one range that contains the ranges of all, and counts with the samples of its
+    /// own range.
     pub async fn read_short_samples(
         &self,
-        series: &[SeriesId],
-        range: TimeRange,
+        wanted: &[(SeriesId, TimeRange)],
         samples_max: usize,
     ) -> Result<Option<SampleAnswer>> {
-        self.check(series)?;
-        let answer = self.store.read_short_samples(series, range, samples_max).await?;
-        self.count(answer.as_ref().map_or(0, samples))?;
-        Ok(answer.map(|answer| self.shown_answer(answer)))
+        let series: Vec<SeriesId> = wanted.iter().map(|(id, _)| *id).collect();
+        self.check(&series)?;
+        let start = wanted.iter().map(|(_, range)| range.start).min().unwrap_or(0);
+        let end = wanted.iter().map(|(_, range)| range.end).max().unwrap_or(0);
+        let read = self.store.read_short_samples(&series, TimeRange::new(start, end), samples_max).await?;
+        let Some(answer) = read else { return Ok(None) };
+        if self.budget.is_some() {
+            let within = |((_, range), pieces): (&(SeriesId, TimeRange), &Vec<Piece>)| {
+                pieces.iter().flat_map(Piece::samples).filter(|sample| range.contains(sample.at)).count()
+            };
+            self.count(wanted.iter().zip(&answer.series).map(within).sum())?;
+        }
+        Ok(Some(self.shown_answer(answer)))
     }
 
     fn check(&self, series: &[SeriesId]) -> Result<()> {
@@ -273,7 +292,7 @@ impl View {
 }
 
 impl Budget {
-    /// Counts records. Returns whether all records so far are within the limit. Refuses once, when the limit is passed.
+    /// Counts records. Returns whether all records of the pass are within the limit. Refuses once, when the limit is passed.
     fn takes(&self, records: usize) -> bool {
         let before = self.read.fetch_add(records, Ordering::Relaxed);
         let after = before.saturating_add(records);
@@ -298,11 +317,7 @@ impl Budget {
 }
 
 fn samples(answer: &SampleAnswer) -> usize {
-    let count = |piece: &Piece| match piece {
-        Piece::Samples { times, .. } => times.len(),
-        Piece::Summary(_) => 0,
-    };
-    answer.series.iter().flatten().map(count).sum()
+    answer.series.iter().flatten().map(Piece::len).sum()
 }
 
 /// No selection finds a series outside of the access. So this is an error of the caller, or the series was removed from the

@@ -210,9 +210,22 @@ fn place(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
     })
 }
 
-/// Whether the work of a route continues after the time limit ([`to_the_end`]).
-pub fn continues(route: &str) -> bool {
-    matches!(route, CLEAN_TOMBSTONES | MERGE)
+/// The work of a request that has reached the time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    Ends,
+    /// [`to_the_end`].
+    Continues,
+    /// A deletion continues if it has begun ([`Deletion::run`]), and not if its request still waits or counts.
+    MayContinue,
+}
+
+pub fn late(route: &str) -> Late {
+    match route {
+        CLEAN_TOMBSTONES | MERGE => Late::Continues,
+        DELETE_SERIES => Late::MayContinue,
+        _ => Late::Ends,
+    }
 }
 
 /// Runs `work` to its end, even if the client disconnects or the request times out.

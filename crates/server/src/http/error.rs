@@ -89,6 +89,15 @@ impl ApiError {
         Self { retry_after: Some(10), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message) }
     }
 
+    /// A deletion that continues after the time limit, unless it has not begun.
+    pub fn may_continue(seconds: u64) -> Self {
+        let message = format!(
+            "the request takes longer than {seconds} s (request-seconds-max): its deletion continues if it has begun, and the \
+             audit log will have its result"
+        );
+        Self { retry_after: Some(10), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message) }
+    }
+
     pub fn unavailable(message: impl Into<String>, retry_after: u64) -> Self {
         let retry_after = Some(retry_after.max(1));
         Self { retry_after, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message) }

@@ -111,7 +111,11 @@ async fn next(state: Option<Left>, totals: bool) -> Option<(Result<Bytes, Error>
         }
         Ok(None) => None,
         Err(error) => {
-            tracing::error!(%error, "export ended early");
+            match error.kind() {
+                // A limit of the token. It is already counted, and noted in the audit log at most once a minute.
+                ErrorKind::Limit => tracing::debug!(%error, "export ended early"),
+                _ => tracing::error!(%error, "export ended early"),
+            }
             // A client that requested totals gets the reason instead of the totals. Other clients only see a truncated
             // response.
             let why = || format!("{}\n", json!({ "error": error.to_string() }));

@@ -13,13 +13,14 @@ use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::admin::{self, Late};
 use super::app::App;
 use super::door::{Peer, Visit};
 use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
 use super::origin::{Reach, check_host};
-use super::{admin, admission, compress};
+use super::{admission, compress};
 use crate::access::Access;
 
 /// The page may load files only from this server, and connect only to this server. The chart library places its canvas through
@@ -89,10 +90,10 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
 
 /// The error of a request that has reached the time limit.
 fn late(route: &str, seconds: u64, ready: impl FnOnce() -> tacho_store::Result<()>) -> ApiError {
-    if admin::continues(route) {
-        ApiError::continues(seconds, ready().err().as_ref())
-    } else {
-        ApiError::timeout(seconds)
+    match admin::late(route) {
+        Late::Ends => ApiError::timeout(seconds),
+        Late::Continues => ApiError::continues(seconds, ready().err().as_ref()),
+        Late::MayContinue => ApiError::may_continue(seconds),
     }
 }
 
@@ -130,9 +131,12 @@ mod tests {
         let query = "request took longer than 60 s: narrow it, or raise request-seconds-max";
         let work = "the work takes longer than 60 s (request-seconds-max), and continues after this answer";
         let slow = format!("{work}; 0 bytes are free");
+        let deletion = "the request takes longer than 60 s (request-seconds-max): its deletion continues if it has begun, and \
+                        the audit log will have its result";
         type Ready<'a> = &'a dyn Fn() -> Result<()>;
-        let cases: [(&str, Ready<'_>, &str); 4] = [
+        let cases: [(&str, Ready<'_>, &str); 5] = [
             ("/api/v1/query", &full, query),
+            ("/api/v1/admin/tsdb/delete_series", &full, deletion),
             ("/api/v1/admin/merge", &fine, work),
             ("/api/v1/admin/merge", &full, &slow),
             ("/api/v1/admin/tsdb/clean_tombstones", &full, &slow),

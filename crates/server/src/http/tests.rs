@@ -1,10 +1,12 @@
 //! Tests of the router with its handlers: memory and permits of requests that wait for the permit of heavy requests, and
 //! deletions that fail or whose client disconnects.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
+use axum::http::request::Builder;
 use axum::http::{Request, StatusCode};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
@@ -22,7 +24,8 @@ use super::answers::Answers;
 use super::app::{ANALYSES_MAX, App, QUERIES_MAX};
 use super::prometheus::series::LIGHT_SERIES_MAX;
 use super::{router, routes};
-use crate::access::Gate;
+use crate::access::token::{Limits, Record, Role};
+use crate::access::{Gate, file};
 use crate::clock::SystemClock;
 use crate::config::{self, Settings};
 use crate::control::Control;
@@ -75,8 +78,17 @@ impl Busy {
 
     /// Returns when the request waits for the permit. A waiting request holds a clone of the semaphore.
     async fn ask_until_it_waits_for(&self, permit: &Arc<Semaphore>, path: &str) -> JoinHandle<Answered> {
+        self.until_it_waits_for(permit, path, ask(self.app.clone(), path.to_owned())).await
+    }
+
+    async fn until_it_waits_for(
+        &self,
+        permit: &Arc<Semaphore>,
+        path: &str,
+        asked: impl Future<Output = Answered> + Send + 'static,
+    ) -> JoinHandle<Answered> {
         let handles = Arc::strong_count(permit);
-        let asked = tokio::spawn(ask(self.app.clone(), path.to_owned()));
+        let asked = tokio::spawn(asked);
         while Arc::strong_count(permit) == handles {
             assert!(!asked.is_finished(), "{path} did not wait: {:?}", asked.await);
             tokio::task::yield_now().await;
@@ -102,8 +114,11 @@ async fn ask(app: Arc<App>, path: String) -> Answered {
 
 /// An empty body becomes `null`.
 async fn request(app: Arc<App>, method: &str, path: String) -> Answered {
-    let request =
-        Request::builder().method(method).uri(path).header("Host", "localhost").body(Body::empty()).unwrap();
+    send(app, Request::builder().method(method).uri(path), Body::empty()).await
+}
+
+async fn send(app: Arc<App>, request: Builder, body: Body) -> Answered {
+    let request = request.header("Host", "localhost").body(body).unwrap();
     let response = TowerToHyperService::new(router(app)).call(request).await.unwrap();
     let status = response.status();
     let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
@@ -249,6 +264,91 @@ async fn the_limit_on_blocks_does_not_apply_to_analyses_of_one_block_at_a_time()
         assert_eq!((status, list), (StatusCode::OK, Some(1)), "{name}: {answer}");
     }
     assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX]);
+}
+
+/// Adds a token that may read this number of records in a request. Returns its header.
+fn limited(data: &Path, records: u64) -> String {
+    let limits = Limits { query_samples: Some(records), ..Limits::default() };
+    let created = "2026-11-28T00:00:00Z".to_owned();
+    let roles = (vec![Role::Read], None);
+    let (record, text) = Record::new(&format!("max{records}"), roles, limits, (created, None)).unwrap();
+    file::change(data, |all| {
+        all.push(record);
+        Ok(())
+    })
+    .unwrap();
+    format!("Bearer {text}")
+}
+
+/// A server without memory for light analyses, and a token for each limit on the records of a request.
+async fn with_limits(batch: Batch, limits: [u64; 2]) -> (Busy, [String; 2]) {
+    let mut tokens = [String::new(), String::new()];
+    let busy = Busy::start(batch, |app| {
+        app.light_block_bytes_max = 0;
+        let data = app.config.data.clone();
+        tokens = limits.map(|records| limited(&data, records));
+        app.gate = Gate::of(&data, app.metrics.clone(), app.clock.clone());
+    })
+    .await;
+    (busy, tokens)
+}
+
+/// Without memory for light analyses, each pass and each attempt reads the blocks again.
+#[tokio::test]
+async fn a_call_counts_once_toward_the_limit_of_a_token_however_often_it_is_read() {
+    let mut batch = executions();
+    let more = executions().executions.into_iter().map(|mut series| {
+        let pairs = [("__name__", "executions"), ("service", "board"), ("host", "a")];
+        series.labels = Arc::new(Labels::new(pairs).unwrap());
+        series.segments[0].base = 9;
+        series
+    });
+    batch.executions.extend(more);
+    let (busy, [below, enough]) = with_limits(batch, [1, 2]).await;
+    let trace = format!("/api/traces/{:032x}", 1);
+    let folded = FOLDED.map(|name| (format!("/api/{name}?start=0&end=2"), false));
+    // The call begins less than an hour after the start of the range, so the last request reads a longer range, too.
+    let analyses = [CALL_TREE.to_owned(), trace.clone(), format!("{trace}?start=1&end=2")];
+    for (path, is_heavy) in folded.into_iter().chain(analyses.map(|path| (path, true))) {
+        let ask_as = |token: &str| {
+            let request = Request::builder().uri(&path).header("Authorization", token);
+            send(busy.app.clone(), request, Body::empty())
+        };
+        let (status, answer) = ask_as(&below).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{path}: {answer}");
+        assert!(answer.to_string().contains("may read 1 records in a request"), "{path}: {answer}");
+        let (status, answer) = ask_as(&enough).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        if is_heavy {
+            let heavy = busy.take_heavy();
+            let waiting = busy.until_it_waits_for(&busy.app.heavy, &path, ask_as(&enough)).await;
+            drop(heavy);
+            let (status, answer) = waiting.await.unwrap();
+            assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        }
+    }
+}
+
+/// The server reads the series together, in a range with all samples.
+#[tokio::test]
+async fn a_checksum_counts_only_the_samples_in_the_requested_ranges() {
+    let names = ["a", "b", "c"];
+    let series = names.map(|name| SampleSeries {
+        labels: Arc::new(Labels::new([("__name__", name)]).unwrap()),
+        samples: (1..=9).map(|at| Sample { at, value: Value::I64(at) }).collect(),
+    });
+    let (busy, [below, enough]) =
+        with_limits(Batch { samples: series.into(), ..Batch::default() }, [2, 3]).await;
+    let question = |(name, at): (&str, u64)| {
+        let at = at.to_string();
+        json!({ "metric": { "__name__": name }, "kind": "sample", "start": at, "end": at })
+    };
+    let questions: Json = names.into_iter().zip([1, 5, 9]).map(question).collect();
+    for (token, expect) in [(below, StatusCode::UNPROCESSABLE_ENTITY), (enough, StatusCode::OK)] {
+        let request = Request::post("/api/v1/checksum").header("Authorization", token);
+        let (status, answer) = send(busy.app.clone(), request, questions.to_string().into()).await;
+        assert_eq!(status, expect, "{answer}");
+    }
 }
 
 const DELETE_A_AND_B: &str = "/api/v1/admin/tsdb/delete_series?match[]=a&match[]=b";

@@ -289,8 +289,9 @@ impl Reader {
     /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. The next
     /// calls of `next_slices` then read them one by one.
     async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
-        let ids: Vec<SeriesId> = self.todo.iter().take(series).map(Key::id).collect();
-        let Some(answer) = self.store.read_short_samples(&ids, self.range, SLICE_RECORDS).await? else {
+        let wanted: Vec<(SeriesId, TimeRange)> =
+            self.todo.iter().take(series).map(|key| (key.id(), self.range)).collect();
+        let Some(answer) = self.store.read_short_samples(&wanted, SLICE_RECORDS).await? else {
             self.together.failed();
             return Ok(VecDeque::new());
         };

@@ -50,11 +50,7 @@ fn is_readable(store: &View, series: &Selected) -> bool {
 
 /// `None` if these series are not short.
 async fn short_tallies(store: &View, part: Vec<(SeriesId, TimeRange)>) -> Result<Option<Vec<Tally>>> {
-    let ids: Vec<SeriesId> = part.iter().map(|(id, _)| *id).collect();
-    let start = part.iter().map(|(_, range)| range.start).min().unwrap_or(0);
-    let end = part.iter().map(|(_, range)| range.end).max().unwrap_or(0);
-    let read = store.read_short_samples(&ids, TimeRange::new(start, end), SLICE_RECORDS).await?;
-    let Some(answer) = read else { return Ok(None) };
+    let Some(answer) = store.read_short_samples(&part, SLICE_RECORDS).await? else { return Ok(None) };
     answer.damages.check()?;
     let of_one = |((id, range), pieces): ((SeriesId, TimeRange), Vec<Piece>)| {
         let mut tally = Tally::default();

@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use tacho_model::Timestamp;
 
-/// Minimum interval between two lines, ns.
-const LOG_EVERY_NS: i64 = 60_000_000_000;
+use crate::seldom::Seldom;
+
 /// Limit on the services that a line names.
 const SERVICES_MAX: usize = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     total: u64,
-    /// Losses that no line has reported, and the first services among them.
-    unlogged: u64,
+    unlogged: Seldom,
+    /// The first services of the losses that no line has reported.
     services: BTreeMap<Arc<str>, u64>,
-    logged: Option<Timestamp>,
 }
 
 impl Losses {
@@ -25,7 +24,7 @@ impl Losses {
             return;
         }
         self.total += count;
-        self.unlogged += count;
+        self.unlogged.add(count);
         if let Some(of_service) = self.services.get_mut(service) {
             *of_service += count;
         } else if self.services.len() < SERVICES_MAX {
@@ -39,21 +38,18 @@ impl Losses {
 
     /// The number of unreported losses and the services, if a line is due.
     pub(super) fn take_unlogged(&mut self, now: Timestamp) -> Option<(u64, String)> {
-        let is_early = |at| (0..LOG_EVERY_NS).contains(&now.saturating_sub(at));
-        if self.unlogged == 0 || self.logged.is_some_and(is_early) {
-            return None;
-        }
-        self.logged = Some(now);
+        let lost = self.unlogged.take(now)?;
         let named = std::mem::take(&mut self.services);
         let named: Vec<String> =
             named.iter().map(|(service, count)| format!("{service:?} {count}")).collect();
-        Some((std::mem::take(&mut self.unlogged), named.join(", ")))
+        Some((lost, named.join(", ")))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seldom::PAUSE_NS;
 
     #[test]
     fn losses_are_reported_once_at_most_each_minute_with_their_services() {
@@ -66,10 +62,10 @@ mod tests {
         losses.add(&"board".into(), 1);
         losses.add(&"shop".into(), 1);
         assert_eq!(losses.take_unlogged(0), line(4, "\"board\" 1, \"shop\" 3"));
-        assert_eq!(losses.take_unlogged(LOG_EVERY_NS), None);
+        assert_eq!(losses.take_unlogged(PAUSE_NS), None);
         losses.add(&"shop".into(), 1);
-        assert_eq!(losses.take_unlogged(LOG_EVERY_NS - 1), None);
-        assert_eq!(losses.take_unlogged(LOG_EVERY_NS), line(1, "\"shop\" 1"));
+        assert_eq!(losses.take_unlogged(PAUSE_NS - 1), None);
+        assert_eq!(losses.take_unlogged(PAUSE_NS), line(1, "\"shop\" 1"));
         for n in 0..7 {
             losses.add(&format!("s{n}").into(), 1);
         }

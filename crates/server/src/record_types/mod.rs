@@ -122,8 +122,15 @@ impl RecordTypes {
             table.define((Arc::clone(&service), plain(record_type)), now);
         }
         table.losses.add(&service, omitted);
-        let (is_changed, lost) = (table.changes > table.written, table.losses.take_unlogged(now));
+        let is_changed = table.changes > table.written;
         drop(table);
+        self.log_losses(now);
+        is_changed
+    }
+
+    /// Logs the definitions that were not kept, if a line is due.
+    pub fn log_losses(&self, now: Timestamp) {
+        let lost = self.lock().losses.take_unlogged(now);
         if let Some((lost, services)) = lost {
             tracing::warn!(
                 lost,
@@ -131,7 +138,6 @@ impl RecordTypes {
                 "the limit on record types is reached: fields and units of some are not kept, their records are"
             );
         }
-        is_changed
     }
 
     async fn keep(self: &Arc<Self>) {
@@ -213,7 +219,9 @@ impl Table {
             let expired = oldest.filter(|(_, times)| now.saturating_sub(times.seen) > FORGOTTEN_AFTER_NS);
             if let Some(key) = expired.map(|(key, _)| key.clone()) {
                 self.remove(&key);
-            } else if let Some(key) = self.surplus(new) {
+            } else if self.has_surplus(new)
+                && let Some(key) = self.surplus(new)
+            {
                 self.remove(&key);
                 self.losses.add(&key.0, 1);
             } else {
@@ -223,15 +231,29 @@ impl Table {
         true
     }
 
-    /// The oldest form of the service that takes most of a limit that is reached. `None` if no service takes more than the
-    /// service of `new` would take with it.
-    fn surplus(&self, new: &Key) -> Option<Key> {
-        let is_of_forms = self.forms.len() >= FORMS_MAX;
-        let weight = |key: &Key| if is_of_forms { 1 } else { bytes_of(key) };
+    /// Whether the services that take more bytes than the service of `new` would take with it can make room for it. Otherwise
+    /// forms of them would be removed, and `new` would be refused.
+    fn has_surplus(&self, new: &Key) -> bool {
+        let lacking = (self.bytes + bytes_of(new)).saturating_sub(FORM_BYTES_MAX);
+        let weights = self.weights(new, bytes_of);
+        let own = weights.get(&*new.0).copied().unwrap_or_default();
+        weights.values().map(|weight| weight.saturating_sub(own)).sum::<usize>() >= lacking
+    }
+
+    /// The sum of the weights of the forms of each service, with `new`.
+    fn weights<'k>(&'k self, new: &'k Key, weight: impl Fn(&Key) -> usize) -> HashMap<&'k str, usize> {
         let mut weights: HashMap<&str, usize> = HashMap::from([(&*new.0, weight(new))]);
         for key in self.forms.keys() {
             *weights.entry(&key.0).or_default() += weight(key);
         }
+        weights
+    }
+
+    /// The oldest form of the service that takes most of a limit that is reached. `None` if no service takes more than the
+    /// service of `new` would take with it.
+    fn surplus(&self, new: &Key) -> Option<Key> {
+        let is_of_forms = self.forms.len() >= FORMS_MAX;
+        let weights = self.weights(new, |key| if is_of_forms { 1 } else { bytes_of(key) });
         let own = weights.get(&*new.0).copied();
         let above = weights.into_iter().filter(|(_, weight)| Some(*weight) > own);
         let (most, _) = above.max_by_key(|(service, weight)| (*weight, *service))?;
@@ -393,16 +415,36 @@ mod tests {
         assert_eq!(shares(&types, services), [498, 5, 497]);
     }
 
-    #[test]
-    fn services_also_share_the_bytes_of_names() {
-        let types = RecordTypes::default();
+    fn large(at: usize, fields: usize) -> Arc<RecordType> {
         let field = |nth: usize| {
             let name = format!("{nth}{}", "f".repeat(250)).into();
             RecordField { field_type: FieldType::F64, name, unit: "u".repeat(64).into() }
         };
-        let large = |at: usize, fields: usize| {
-            Arc::new(RecordType { name: format!("t{at}").into(), fields: (0..fields).map(field).collect() })
-        };
+        Arc::new(RecordType { name: format!("t{at}").into(), fields: (0..fields).map(field).collect() })
+    }
+
+    #[test]
+    fn no_form_is_removed_for_a_form_that_does_not_fit_anyway() {
+        let types = RecordTypes::default();
+        let all = FORM_BYTES_MAX / bytes_of(&("hog".into(), large(100, 20)));
+        assert!(all < FORMS_MAX);
+        // The hog has four or five forms more. A form of 64 fields takes the bytes of three of them. To make room for it, the hog
+        // would lose three forms, and would then have less than the other service.
+        let share = [(all + 5) / 2, all - (all + 5) / 2];
+        for (service, count) in ["hog", "new"].into_iter().zip(share) {
+            let forms: Vec<_> = (100..100 + count).map(|at| large(at, 20)).collect();
+            note(&types, service, &forms, 1);
+        }
+        note(&types, "new", &[large(900, 64)], 2);
+        assert_eq!((shares(&types, ["hog", "new"]), types.list().1), (share, 1));
+        note(&types, "new", &[large(900, 20)], 3);
+        let moved = [share[0] - 1, share[1] + 1];
+        assert_eq!((shares(&types, ["hog", "new"]), types.list().1), (moved, 2));
+    }
+
+    #[test]
+    fn services_also_share_the_bytes_of_names() {
+        let types = RecordTypes::default();
         let hog: Vec<_> = (0..300).map(|at| large(at, 64)).collect();
         note(&types, "hog", &hog, 1);
         let [full, _] = shares(&types, ["hog", "new"]);

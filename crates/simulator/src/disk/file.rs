@@ -178,11 +178,14 @@ impl File {
         });
     }
 
-    /// A sync that does not write one of the dirty sectors. Returns the bytes of this sector, which reach another place; `None`
-    /// if no sector is dirty.
+    /// A sync that does not write one of the dirty sectors. Returns the bytes of this sector, which reach another place. If no
+    /// sector is dirty, returns `None` after a sync, because the length may not be on the medium.
     pub fn sync_except_one(&mut self, random: &mut Random) -> Option<Vec<u8>> {
         let at = random.below(self.dirty.len() as u64) as usize;
-        let lost = *self.dirty.iter().nth(at)?;
+        let Some(lost) = self.dirty.iter().nth(at).copied() else {
+            self.sync();
+            return None;
+        };
         self.dirty.remove(&lost);
         self.sync();
         let from = (lost * SECTOR_BYTES) as usize;
@@ -198,5 +201,24 @@ impl File {
         }
         bytes.copy_from_slice(found);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misdirected_sync_without_dirty_sectors_writes_the_length() {
+        let mut random = Random::new(1);
+        let mut file = File::default();
+        file.write(0, &[1; 1_024]);
+        file.sync();
+        file.cut(512);
+        // The operating system has written the sectors without the length.
+        file.dirty.clear();
+        assert_eq!(file.sync_except_one(&mut random), None);
+        file.lose_unsynced(&mut random);
+        assert_eq!(file.length(), 512);
     }
 }

@@ -8,6 +8,7 @@ use super::format::{file_name, named_generation};
 use super::lack::{Lack, is_lack};
 use super::reader::read;
 use crate::disk::{Disk, SyncPoint, free_path, sync_if_exists};
+use crate::{Error, Result};
 
 pub const QUARANTINE: &str = "quarantine";
 
@@ -47,9 +48,10 @@ pub fn lost_in(disk: &dyn Disk, directory: &Path) -> Vec<Arc<str>> {
 
 /// Makes the names in the directory and in its quarantine durable. The quarantine is first, so that a file which was moved there
 /// has at least one name after a power failure.
-pub fn sync_names(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
+pub fn sync_names(disk: &dyn Disk, directory: &Path) -> Result<()> {
     sync_if_exists(disk, &directory.join(QUARANTINE), SyncPoint::JournalQuarantineAtStart)?;
-    disk.sync_directory(directory, SyncPoint::JournalNamesAtStart)
+    let synced = disk.sync_directory(directory, SyncPoint::JournalNamesAtStart);
+    synced.map_err(|e| Error::io("sync directory", directory, e))
 }
 
 /// Moves the journal of a generation to the quarantine, under the name of this generation, and writes its lack file. Returns the

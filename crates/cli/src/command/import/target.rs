@@ -13,7 +13,7 @@ use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
 use tacho_server::read::reader::Selected;
 use tacho_server::read::tally;
-use tacho_store::lock::{DirectoryLock, is_of_reader};
+use tacho_store::lock::DirectoryLock;
 use tacho_store::{Appended, ErrorKind, Origin, Store};
 
 use crate::client::{Connection, Refusal};
@@ -46,7 +46,7 @@ impl Target {
         let (store, lock) = data_directory::open(data, Arc::new(SystemClock)).await.map_err(|e| {
             let failure = Failure::new(format!("cannot open the data directory {}: {e}", data.display()));
             match e.kind() {
-                ErrorKind::Locked if is_of_reader(&e) => failure.hint(ask::OF_READER),
+                ErrorKind::Locked if e.is_of_reader() => failure.hint(ask::OF_READER),
                 ErrorKind::Locked => {
                     failure.hint("a server uses the directory: send to this server with --server")
                 }

@@ -9,7 +9,6 @@ use tacho_server::config;
 use tacho_server::control;
 use tacho_server::serve::{self, Listening, ServeError};
 use tacho_store::ErrorKind;
-use tacho_store::lock::is_of_reader;
 use tracing_subscriber::EnvFilter;
 
 use crate::command::{ask, variables};
@@ -73,7 +72,7 @@ fn failure(error: ServeError) -> Failure {
             _ => None,
         },
         ServeError::Open { data, source } => match source.kind() {
-            ErrorKind::Locked if is_of_reader(source) => Some(ask::OF_READER.into()),
+            ErrorKind::Locked if source.is_of_reader() => Some(ask::OF_READER.into()),
             ErrorKind::Locked => Some("stop the other server: a data directory has at most one".into()),
             ErrorKind::Version => Some(
                 "use the newer tacho that wrote it, or restore a backup that was made before the upgrade"

@@ -190,6 +190,7 @@ pub async fn folded<F: Fold + Send>(
         // Keeps no blocks if an earlier pass over this scope could not keep them, or if the scope selects only some blocks.
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
+        store.begin_pass();
         let read = pass(store, (service, range), (scope, &room), &mut fold, &mut summaries).await?;
         // A pass that reads only some of the blocks may find less damage.
         if scanned.is_none() || scope == Scope::All {

@@ -27,7 +27,7 @@ use super::error::ApiError;
 use super::params::{Params, PathText};
 use super::route::{Need, Route};
 use super::turn::{Asked, Running, Turn, away, turn, watched};
-use crate::access::Access;
+use crate::access::{Access, View};
 use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::{Notes, Wanted};
@@ -101,16 +101,17 @@ async fn trace(
         (None, None) => fetch::widening(app.clock.now()),
         (start, end) => vec![TimeRange::new(start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX))],
     };
+    let store = app.bounded_view(&access);
     let mut unread = Damages::default();
     for range in ranges {
         let find = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
             Ok(Read { records: executions::trace(blocks, id, cancel)?, damages: damages.clone() })
         };
-        let Read { records, damages } = analyse((&app, &access), Wanted::Trace(id), range, find).await?;
+        let Read { records, damages } = analyse((&app, &store), Wanted::Trace(id), range, find).await?;
         unread = damages;
         let Some(mut found) = records else { continue };
         if let Some(whole) = fetch::around(&found, range) {
-            let again = analyse((&app, &access), Wanted::Trace(id), whole, find).await?;
+            let again = analyse((&app, &store), Wanted::Trace(id), whole, find).await?;
             (found, unread) = (again.records.unwrap_or(found), again.damages);
         }
         return away(move || written(answer::trace(&found), &unread)).await;
@@ -122,11 +123,11 @@ async fn trace(
 
 async fn calltree(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
     let filter = filter(&app, &params)?;
-    let range = filter.range;
+    let (store, range) = (app.bounded_view(&access), filter.range);
     let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
         Ok(written(answer::calltree(&executions::calltree(blocks, &filter, cancel)?), damages))
     };
-    analyse((&app, &access), Wanted::All, range, compute).await
+    analyse((&app, &store), Wanted::All, range, compute).await
 }
 
 async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
@@ -192,7 +193,7 @@ async fn computed<F: Fold + Send>(
 
 /// Reads the blocks, and computes on a blocking thread. Stops when the client disconnects.
 async fn analyse<T: Send + 'static>(
-    (app, access): (&App, &Access),
+    (app, store): (&App, &View),
     wanted: Wanted<'_>,
     range: TimeRange,
     compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
@@ -201,7 +202,7 @@ async fn analyse<T: Send + 'static>(
     // `asked` is dropped with this future when the client disconnects or the request times out. Its drop cancels the analysis.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
-    match read((app, access), wanted, range, turn).await {
+    match read((app, store), wanted, range, turn).await {
         Ok((Read { records: blocks, damages }, turns)) => {
             let held = (turns, running);
             watched(asked, held, move |cancel| Ok(compute(&blocks, &damages, cancel)?)).await
@@ -216,30 +217,29 @@ async fn analyse<T: Send + 'static>(
 /// Returns the blocks with the permits of the analysis. If a heavy query is running, the analysis first tries the lower limit
 /// on blocks. An analysis that needs more releases its permit, so that light analyses can run while it waits.
 async fn read(
-    (app, access): (&App, &Access),
+    (app, store): (&App, &View),
     wanted: Wanted<'_>,
     range: TimeRange,
     light: Turn,
 ) -> Result<(Read<Vec<SourceBlock>>, Vec<Turn>), ApiError> {
-    // An attempt that reads again counts again.
     let blocks = async |bytes_max| {
-        let store = app.bounded_view(access);
-        let read = fetch::blocks(&store, wanted, range, bytes_max).await;
-        read.map_err(|error| (error, store.is_spent()))
+        // The search for a trace reads ranges that contain each other, and an attempt with more memory reads the same blocks.
+        store.begin_pass();
+        fetch::blocks(store, wanted, range, bytes_max).await
     };
     let turns = match app.heavy.clone().try_acquire_owned() {
         Ok(heavy) => vec![light, heavy],
         Err(_) => match blocks(app.light_block_bytes_max).await {
-            Err((error, false)) if error.kind() == ErrorKind::Limit => {
+            Err(error) if error.kind() == ErrorKind::Limit && !store.is_spent() => {
                 drop(light);
                 vec![turn(&app.heavy).await?]
             }
-            Err((error, _)) => return Err(error.into()),
+            Err(error) => return Err(error.into()),
             Ok(read) => return Ok((read, vec![light])),
         },
     };
     let bytes_max = app.block_bytes_max;
-    let read = blocks(bytes_max).await.map_err(|(error, is_spent)| match is_spent {
+    let read = blocks(bytes_max).await.map_err(|error| match store.is_spent() {
         true => ApiError::from(error),
         false => fetch::unreadable(error, bytes_max),
     })?;
