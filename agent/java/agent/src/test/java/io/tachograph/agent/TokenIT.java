@@ -37,7 +37,7 @@ class TokenIT {
     private static Program program(int jdk, WireServer server, String... arguments) {
         return Program.on(jdk, arguments)
                 .with("TACHO_SERVER", server.address())
-                .with("TACHO_FLUSH_MAX", "30s");
+                .with("TACHO_FLUSH_MAX", "90s");
     }
 
     private static void awaitError(Program program, String text) throws Exception {

@@ -222,7 +222,7 @@ public final class WireServer implements Closeable {
     }
 
     /** Sends rules to the client now, if connected, and after each WELCOME. */
-    public synchronized void rules(long revision, ProbeRule... rules) throws IOException {
+    public synchronized void rules(long revision, ProbeRule... rules) {
         byte[][] parts = new byte[2 + 2 * rules.length][];
         parts[0] = varint(revision);
         parts[1] = varint(rules.length);
@@ -232,7 +232,12 @@ public final class WireServer implements Closeable {
         }
         probes = frame(71, parts);
         if (toClient != null) {
-            toClient.write(probes);
+            try {
+                toClient.write(probes);
+            } catch (IOException e) {
+                // On a busy machine the client may have given up the connection. It gets the rules
+                // at the next WELCOME.
+            }
         }
     }
 
