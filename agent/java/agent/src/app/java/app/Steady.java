@@ -13,13 +13,15 @@ final class Steady {
     private Steady() {}
 
     /**
-     * Makes requests in the given number of threads until a line arrives on standard input. Then
-     * one more thread makes {@link #LAST_REQUESTS} requests.
+     * Makes requests in the given number of threads, with a pause after each, until a line arrives
+     * on standard input. Then one more thread makes {@link #LAST_REQUESTS} requests.
+     *
+     * @param pause ns
      */
-    static void run(int threads) throws Exception {
+    static void run(int threads, long pause) throws Exception {
         List<Thread> workers = new ArrayList<>();
         for (int at = 0; at < threads; at++) {
-            Thread worker = new Thread(Steady::requests, "worker-" + at);
+            Thread worker = new Thread(() -> requests(pause), "worker-" + at);
             worker.start();
             workers.add(worker);
         }
@@ -40,12 +42,12 @@ final class Steady {
         System.out.println("last " + LAST_REQUESTS);
     }
 
-    private static void requests() {
+    private static void requests(long pause) {
         long count = 0;
         while (!told) {
             Work.Request.handle();
             count++;
-            LockSupport.parkNanos(100_000);
+            LockSupport.parkNanos(pause);
         }
         System.out.println("requests " + count);
     }

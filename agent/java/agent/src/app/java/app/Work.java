@@ -28,7 +28,10 @@ public final class Work {
             case "handing" -> Busy.handing(Integer.parseInt(arguments[1]));
             case "allocation" -> Allocation.run();
             case "watched" -> new Marked().plain();
-            case "until-told" -> Steady.run(Integer.parseInt(arguments[1]));
+            case "until-told" -> {
+                long pause = arguments.length > 2 ? Long.parseLong(arguments[2]) : 100_000;
+                Steady.run(Integer.parseInt(arguments[1]), pause);
+            }
             case "recursion" -> Steady.recursion(Integer.parseInt(arguments[1]));
             case "later" -> Steady.later();
             case "short-threads", "out-of-memory" ->
