@@ -49,7 +49,8 @@ impl Order {
 
 pub(super) type Key = (u64, Reverse<TraceId>);
 
-/// The best traces that were offered. A trace counts with its best key.
+/// The best traces that were offered. A trace counts with its best key. Of its calls with this key, the earliest is kept, so that
+/// the result does not depend on the order of the offers.
 pub(super) struct Top {
     max: usize,
     keys: BTreeSet<Key>,
@@ -66,7 +67,14 @@ impl Top {
     pub(super) fn offer(&mut self, key: Key, found: impl FnOnce() -> Option<Match>) {
         let (_, Reverse(trace)) = key;
         match self.traces.get(&trace) {
-            Some((known, _)) if *known >= key => return,
+            Some((known, _)) if *known > key => return,
+            Some((known, matched)) if *known == key => {
+                let found = found();
+                if is_earlier(found.as_ref(), matched.as_ref()) {
+                    self.traces.insert(trace, (key, found));
+                }
+                return;
+            }
             Some((known, _)) => {
                 self.keys.remove(known);
             }
@@ -117,4 +125,10 @@ impl Top {
     pub(super) fn found(&self, trace: TraceId) -> Option<&(Key, Option<Match>)> {
         self.traces.get(&trace)
     }
+}
+
+/// Whether `new` comes before `old` by its start, and then by its names.
+fn is_earlier(new: Option<&Match>, old: Option<&Match>) -> bool {
+    let order = |call: &Match| (call.start, call.service.clone(), call.operation.clone());
+    new.zip(old).is_some_and(|(new, old)| order(new) < order(old))
 }
