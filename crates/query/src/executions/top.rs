@@ -129,6 +129,7 @@ impl Top {
 
 /// Whether `new` comes before `old` by its start, and then by its names.
 fn is_earlier(new: Option<&Match>, old: Option<&Match>) -> bool {
-    let order = |call: &Match| (call.start, call.service.clone(), call.operation.clone());
-    new.zip(old).is_some_and(|(new, old)| order(new) < order(old))
+    new.zip(old).is_some_and(|(new, old)| {
+        (new.start, &new.service, &new.operation) < (old.start, &old.service, &old.operation)
+    })
 }
