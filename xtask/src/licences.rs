@@ -1,8 +1,9 @@
 //! `cargo xtask licences`: do the delivered crates and npm packages have an allowed licence?
 //!
-//! The allowed licences are in `deny.toml`. The check covers the crates of the binary with all its features, of its build
-//! scripts and of its macros (`cargo metadata`), and the packages of the page and of the Node.js agent that are not only for
-//! development (`package-lock.json`). `scripts/test_sbom.py` checks the libraries of the Java agent.
+//! `deny.toml` lists the licences that are allowed for all packages, and those that are allowed for one crate. The check
+//! covers the crates of the binary with all its features, of its build scripts and of its macros (`cargo metadata`), and the
+//! packages of the page and of the Node.js agent that are not only for development (`package-lock.json`).
+//! `scripts/test_sbom.py` checks the libraries of the Java agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,6 +22,8 @@ const LOCK_FILES: [&str; 2] = ["ui/package-lock.json", "agent/node/package-lock.
 #[derive(Debug, PartialEq, Eq)]
 struct Package {
     name: String,
+    /// `None`: an npm package, whose version is in the lock file.
+    version: Option<String>,
     licence: Option<String>,
 }
 
@@ -32,6 +35,24 @@ struct Deny {
 #[derive(Deserialize)]
 struct Licenses {
     allow: BTreeSet<String>,
+    #[serde(default)]
+    exceptions: Vec<Exception>,
+}
+
+/// Licences that are allowed for one crate.
+#[derive(Deserialize)]
+struct Exception {
+    #[serde(rename = "crate")]
+    name: String,
+    allow: BTreeSet<String>,
+}
+
+impl Licenses {
+    fn allows(&self, package: &str, licence: &str) -> bool {
+        let is_excepted =
+            |exception: &Exception| exception.name == package && exception.allow.contains(licence);
+        self.allow.contains(licence) || self.exceptions.iter().any(is_excepted)
+    }
 }
 
 pub fn run() -> Result<(), String> {
@@ -44,7 +65,7 @@ pub fn run() -> Result<(), String> {
         packages.extend(npm(file, &lock)?);
     }
     let refused: Vec<String> =
-        packages.iter().filter_map(|package| refusal(package, &deny.licenses.allow)).collect();
+        packages.iter().filter_map(|package| refusal(package, &deny.licenses)).collect();
     if !refused.is_empty() {
         return Err(format!(
             "licences that are missing, or that deny.toml does not allow:\n  {}",
@@ -59,13 +80,16 @@ fn read(root: &Path, file: &str) -> Result<String, String> {
     std::fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))
 }
 
-fn refusal(package: &Package, allowed: &BTreeSet<String>) -> Option<String> {
-    let Package { name, licence } = package;
-    match licence {
-        None => Some(format!("{name}: no licence is stated")),
-        Some(licence) if is_allowed(licence, allowed) == Some(true) => None,
-        Some(licence) => Some(format!("{name}: {licence}")),
-    }
+fn refusal(package: &Package, licenses: &Licenses) -> Option<String> {
+    let Package { name, version, licence } = package;
+    let allows = |licence: &str| licenses.allows(name, licence);
+    let reason = match licence.as_deref() {
+        None => "no licence is stated",
+        Some(licence) if is_allowed(licence, &allows) == Some(true) => return None,
+        Some(licence) => licence,
+    };
+    let version = version.iter().map(|version| format!(" {version}")).collect::<String>();
+    Some(format!("{name}{version}: {reason}"))
 }
 
 fn metadata(root: &Path) -> Result<Value, String> {
@@ -111,8 +135,8 @@ fn crates(metadata: &Value) -> Result<Vec<Package>, String> {
     }
     let package = |id: &String| {
         let package = by_id.get(id)?;
-        let name = format!("{} {}", text(package, "name")?, text(package, "version")?);
-        Some(Package { name, licence: text(package, "license") })
+        let (name, version) = (text(package, "name")?, Some(text(package, "version")?));
+        Some(Package { name, version, licence: text(package, "license") })
     };
     Ok(seen.iter().filter_map(package).collect())
 }
@@ -125,6 +149,7 @@ fn npm(file: &str, lock: &Value) -> Result<Vec<Package>, String> {
         |(_, package): &(&String, &Value)| package.get("dev").and_then(Value::as_bool) != Some(true);
     let package = |(path, package): (&String, &Value)| Package {
         name: format!("{file}: {}", if path.is_empty() { "the package itself" } else { path }),
+        version: None,
         licence: package.get("license").and_then(Value::as_str).map(str::to_owned),
     };
     Ok(packages.iter().filter(is_delivered).map(package).collect())
@@ -132,49 +157,53 @@ fn npm(file: &str, lock: &Value) -> Result<Vec<Package>, String> {
 
 /// Whether a licence expression (SPDX 2.3, annex D) can be satisfied with allowed licences. `/` means OR in older crates.
 /// `None` if the expression is empty or malformed.
-fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> Option<bool> {
+fn is_allowed(expression: &str, allows: &dyn Fn(&str) -> bool) -> Option<bool> {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = spaced.split_whitespace().peekable();
-    let result = any_of(&mut words, allowed)?;
+    let result = any_of(&mut words, allows)?;
     words.peek().is_none().then_some(result)
 }
 
 type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
 
-fn any_of(words: &mut Words<'_>, allowed: &BTreeSet<String>) -> Option<bool> {
-    let mut result = all_of(words, allowed)?;
+fn any_of(words: &mut Words<'_>, allows: &dyn Fn(&str) -> bool) -> Option<bool> {
+    let mut result = all_of(words, allows)?;
     while words.next_if_eq(&"OR").is_some() {
-        result |= all_of(words, allowed)?;
+        result |= all_of(words, allows)?;
     }
     Some(result)
 }
 
-fn all_of(words: &mut Words<'_>, allowed: &BTreeSet<String>) -> Option<bool> {
-    let mut result = one(words, allowed)?;
+fn all_of(words: &mut Words<'_>, allows: &dyn Fn(&str) -> bool) -> Option<bool> {
+    let mut result = one(words, allows)?;
     while words.next_if_eq(&"AND").is_some() {
-        result &= one(words, allowed)?;
+        result &= one(words, allows)?;
     }
     Some(result)
 }
 
-fn one(words: &mut Words<'_>, allowed: &BTreeSet<String>) -> Option<bool> {
+fn one(words: &mut Words<'_>, allows: &dyn Fn(&str) -> bool) -> Option<bool> {
     if words.next_if_eq(&"(").is_some() {
-        let result = any_of(words, allowed)?;
+        let result = any_of(words, allows)?;
         return words.next_if_eq(&")").map(|_| result);
     }
     let mut licence = words.next()?.to_owned();
     if words.next_if_eq(&"WITH").is_some() {
         licence = format!("{licence} WITH {}", words.next()?);
     }
-    Some(allowed.contains(&licence))
+    Some(allows(&licence))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn allowed() -> BTreeSet<String> {
-        ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned).into()
+    fn licenses() -> Licenses {
+        let licences = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Licenses {
+            allow: licences(&["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"]),
+            exceptions: vec![Exception { name: "excepted".to_owned(), allow: licences(&["CC0-1.0"]) }],
+        }
     }
 
     #[test]
@@ -194,20 +223,31 @@ mod tests {
             ("(MIT", None),
             ("MIT MIT", None),
         ] {
-            assert_eq!(is_allowed(expression, &allowed()), expect, "{expression}");
+            let allows = |licence: &str| licenses().allows("a", licence);
+            assert_eq!(is_allowed(expression, &allows), expect, "{expression}");
         }
     }
 
     #[test]
     fn a_package_without_a_readable_licence_is_refused() {
         let refused = |licence: Option<&str>| {
-            let package = Package { name: "a 1".to_owned(), licence: licence.map(str::to_owned) };
-            refusal(&package, &allowed())
+            let (name, version) = ("a".to_owned(), Some("1".to_owned()));
+            refusal(&Package { name, version, licence: licence.map(str::to_owned) }, &licenses())
         };
         assert_eq!(refused(Some("MIT")), None);
         assert_eq!(refused(Some("GPL-3.0")).as_deref(), Some("a 1: GPL-3.0"));
         assert_eq!(refused(Some("(MIT")).as_deref(), Some("a 1: (MIT"));
         assert_eq!(refused(None).as_deref(), Some("a 1: no licence is stated"));
+    }
+
+    #[test]
+    fn an_exception_allows_a_licence_for_one_crate() {
+        let refused = |name: &str| {
+            let licence = Some("CC0-1.0".to_owned());
+            refusal(&Package { name: name.to_owned(), version: None, licence }, &licenses())
+        };
+        assert_eq!(refused("excepted"), None);
+        assert_eq!(refused("another").as_deref(), Some("another: CC0-1.0"));
     }
 
     #[test]
@@ -230,7 +270,8 @@ mod tests {
                 {"id": "1", "deps": [{"pkg": "2", "dep_kinds": [{"kind": null}]}, {"pkg": "3", "dep_kinds": [{"kind": "dev"}]}]},
                 {"id": "2", "deps": []}, {"id": "3", "deps": []}]}}"#;
         let found = crates(&serde_json::from_str(metadata).unwrap()).unwrap();
-        let names: Vec<_> = found.iter().map(|package| package.name.as_str()).collect();
-        assert_eq!(names, ["tacho-cli 1.0.0", "used 2.0.0"]);
+        let versions: Vec<_> =
+            found.iter().map(|package| (package.name.as_str(), package.version.as_deref())).collect();
+        assert_eq!(versions, [("tacho-cli", Some("1.0.0")), ("used", Some("2.0.0"))]);
     }
 }
