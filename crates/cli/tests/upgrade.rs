@@ -291,8 +291,9 @@ fn read_at_start() -> Vec<Newer> {
     let manifests = |_: &Path| ["chunks/MANIFEST", "chunks/MANIFEST.backup"].map(str::to_owned).to_vec();
     let json = |bytes: &mut Vec<u8>| {
         let text = String::from_utf8(bytes.clone()).unwrap();
-        assert!(text.contains("\"version\": 1"), "{text}");
-        *bytes = text.replace("\"version\": 1", "\"version\": 2").into_bytes();
+        let newer = text.replace("\"version\": 2", "\"version\": 3");
+        assert_ne!(text, newer);
+        *bytes = newer.into_bytes();
     };
     let (meta, series) = (Table::Meta, Table::Series);
     vec![
@@ -313,16 +314,16 @@ fn read_at_start() -> Vec<Newer> {
         of_files(
             "probes.json",
             named("probes.json"),
-            "probes.json has version 2, this program reads up to 1",
+            "probes.json has version 3, this program reads up to 2",
             json,
         ),
         of_files(
             "record_types.json",
             named("record_types.json"),
-            "record_types.json has version 2, this program reads up to 1",
+            "record_types.json has version 3, this program reads up to 2",
             json,
         ),
-        of_files("tokens", named("tokens"), "tokens has version 2, this program reads up to 1", json),
+        of_files("tokens", named("tokens"), "tokens has version 3, this program reads up to 2", json),
         of_row(
             ("store", "store has version 3, this program reads up to 2"),
             (meta, b"store", b"identity"),

@@ -1,5 +1,9 @@
-//! Reads, validates and replaces a small JSON file with a version. Replacing is atomic and durable.
+//! Reads, validates and replaces a small JSON file with a version and a checksum. Replacing is atomic and durable.
+//!
+//! The last member of a file is `crc32c`: 8 hexadecimal digits, the CRC-32C (RFC 3720) of the bytes before the comma in front of
+//! this member. Files of older versions have no checksum, and a person who edits a file removes the member.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -12,6 +16,10 @@ use tacho_store::disk;
 
 /// Limit on the size of a file that is read, far above any file that the server writes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
+/// The bytes before the digits of the checksum, and those after them.
+const CHECKSUM: (&str, &str) = (",\n  \"crc32c\": \"", "\"\n}\n");
+/// The end of a file without a checksum.
+const END: &str = "\n}\n";
 /// Limit on the characters of a message about the content of a file. The message may repeat a name from the file.
 const MESSAGE_CHARS_MAX: usize = 500;
 
@@ -22,16 +30,16 @@ struct Version {
 }
 
 /// Removes the permissions of other users from the file before reading. `None` if there is no file. An error is one line
-/// without the path.
-pub fn read<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
+/// without the path. `newest` is the newest version that this program reads.
+pub fn read<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<Option<T>, String> {
     if path.is_file() {
         disk::restrict(path, disk::FILE_MODE);
     }
-    look(path, version)
+    look(path, newest)
 }
 
 /// The same as [`read`], without changing permissions.
-pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>, String> {
+pub fn look<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<Option<T>, String> {
     let bytes = match disk::read_regular(path, FILE_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -39,7 +47,7 @@ pub fn look<T: DeserializeOwned>(path: &Path, version: u32) -> Result<Option<T>,
         }
         Err(error) => return Err(error.to_string()),
     };
-    parse(&bytes, version).map(Some)
+    parse(&bytes, newest).map(Some)
 }
 
 /// `None` if the file cannot be read or states no version.
@@ -48,25 +56,53 @@ pub fn version_of(path: &Path) -> Option<u32> {
     Some(found.version)
 }
 
-/// An error if the version is not `known`.
-pub fn parse<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, String> {
+/// An error if the version is unknown, or if the content does not match its checksum.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8], newest: u32) -> Result<T, String> {
     let malformed = |error: serde_json::Error| shown(&error.to_string(), MESSAGE_CHARS_MAX);
     let Version { version } = serde_json::from_slice(bytes).map_err(malformed)?;
-    if version != known {
-        return Err(format!("it has version {version}, this program knows {known}"));
+    if !(1..=newest).contains(&version) {
+        return Err(format!("it has version {version}, this program knows 1 to {newest}"));
     }
-    serde_json::from_slice(bytes).map_err(malformed)
+    serde_json::from_slice(&verify(bytes)?).map_err(malformed)
+}
+
+/// The content without the member `crc32c`.
+fn verify(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
+    let Some((content, stated)) = split(bytes) else { return Ok(Cow::Borrowed(bytes)) };
+    let computed = checksum(content);
+    if stated != computed.as_bytes() {
+        let stated = shown(&String::from_utf8_lossy(stated), MESSAGE_CHARS_MAX);
+        return Err(format!(
+            "its checksum (crc32c) is {stated}, but its content has {computed}: it is damaged, or was edited by hand (after an \
+             edit, remove the member crc32c and the comma before it)"
+        ));
+    }
+    Ok(Cow::Owned([content, END.as_bytes()].concat()))
+}
+
+/// The bytes that the checksum covers, and its digits. `None` if the file has no checksum.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8; 8])> {
+    let (before, digits) = bytes.strip_suffix(CHECKSUM.1.as_bytes())?.split_last_chunk()?;
+    Some((before.strip_suffix(CHECKSUM.0.as_bytes())?, digits))
+}
+
+fn checksum(content: &[u8]) -> String {
+    format!("{:08x}", crc32c::crc32c(content))
 }
 
 /// Replaces the file. On success, the new content is on disk. After a crash during the call, the file has the whole old or the
-/// whole new content. `content` must have the member `version`.
+/// whole new content. `content` must be an object with the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
     replace_durably(path, &encode(content)?)
 }
 
 pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
-    bytes.push(b'\n');
+    bytes.truncate(bytes.len() - END.trim_end().len());
+    let checksum = checksum(&bytes);
+    for part in [CHECKSUM.0, &checksum, CHECKSUM.1] {
+        bytes.extend_from_slice(part.as_bytes());
+    }
     Ok(bytes)
 }
 
@@ -105,6 +141,44 @@ mod tests {
         for path in [pipe, device, directory.path().to_owned()] {
             assert_eq!(read::<Value>(&path, 1), Err("it is not a regular file".to_owned()), "{path:?}");
             assert_eq!(version_of(&path), None);
+        }
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Named {
+        version: u32,
+        name: String,
+    }
+
+    #[test]
+    fn a_changed_bit_is_an_error_and_an_edited_file_without_the_checksum_is_read() {
+        let content = Named { version: 2, name: "größe".to_owned() };
+        let whole = encode(&content).unwrap();
+        assert_eq!(parse(&whole, 2), Ok(content));
+        for bit in 0..whole.len() * 8 {
+            let mut changed = whole.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(parse::<Named>(&changed, 2).is_err(), "bit {bit}: {}", String::from_utf8_lossy(&changed));
+        }
+
+        let edited = String::from_utf8(whole).unwrap().replace("größe", "Größe");
+        let error = parse::<Named>(edited.as_bytes(), 2).unwrap_err();
+        assert!(error.contains("was edited by hand (after an edit, remove the member crc32c"), "{error}");
+        let (content, _) = split(edited.as_bytes()).unwrap();
+        let without = [content, END.as_bytes()].concat();
+        assert_eq!(parse::<Named>(&without, 2).unwrap().name, "Größe");
+    }
+
+    #[test]
+    fn only_known_versions_are_read() {
+        for version in [0, 3] {
+            let error = parse::<Named>(format!(r#"{{"version":{version},"name":""}}"#).as_bytes(), 2);
+            assert_eq!(error, Err(format!("it has version {version}, this program knows 1 to 2")));
+        }
+        for version in [1, 2] {
+            let content = parse::<Named>(format!(r#"{{"version":{version},"name":""}}"#).as_bytes(), 2);
+            assert_eq!(content.map(|content| content.version), Ok(version));
         }
     }
 

@@ -154,6 +154,10 @@ pub fn directory(data: &Path) {
             tokio::task::yield_now().await;
         }
     });
-    std::fs::write(data.join("probes.json"), "{\n  \"version\": 1,\n  \"rules\": []\n}\n").unwrap();
-    std::fs::write(data.join("record_types.json"), "{\n  \"version\": 1,\n  \"types\": []\n}\n").unwrap();
+    for (name, list) in [("probes.json", "rules"), ("record_types.json", "types")] {
+        let content = format!("{{\n  \"version\": 2,\n  \"{list}\": []");
+        let checksum = crc32c::crc32c(content.as_bytes());
+        let file = format!("{content},\n  \"crc32c\": \"{checksum:08x}\"\n}}\n");
+        std::fs::write(data.join(name), file).unwrap();
+    }
 }

@@ -32,8 +32,8 @@ use crate::versioned;
 const FILE: &str = "tokens";
 const LOCK: &str = "tokens.lock";
 const MARKER: &str = "tokens.used";
-const VERSION: u32 = 1;
-/// Name of the file, and the only version that this program reads.
+const VERSION: u32 = 2;
+/// Name of the file, and the newest version that this program reads.
 pub const NAME: (&str, u32) = (FILE, VERSION);
 /// Limit on the tokens of one server, because its metrics have series for each token.
 pub const TOKENS_MAX: usize = 1_000;
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(std::fs::metadata(path(data)).unwrap().mode() & 0o777, 0o600);
         let good = std::fs::read(path(data)).unwrap();
         for bytes in
-            [&b""[..], b"{}", b"{\"version\":2,\"tokens\":[]}", b"{\"version\":1,\"tokens\":[]}", &good[..99]]
+            [&b""[..], b"{}", b"{\"version\":3,\"tokens\":[]}", b"{\"version\":1,\"tokens\":[]}", &good[..99]]
         {
             std::fs::write(path(data), bytes).unwrap();
             assert!(is_broken(data), "{}", String::from_utf8_lossy(bytes));
@@ -461,10 +461,18 @@ mod tests {
     }
 
     #[test]
-    fn the_golden_file_is_read() {
+    fn the_golden_files_are_read() {
+        for golden in [
+            include_str!("../../../../testdata/tokens/version-1.json"),
+            include_str!("../../../../testdata/tokens/version-2.json"),
+        ] {
+            check_golden(golden);
+        }
+    }
+
+    fn check_golden(golden: &str) {
         let place = tempfile::tempdir().unwrap();
-        std::fs::write(path(place.path()), include_str!("../../../../testdata/tokens/version-1.json"))
-            .unwrap();
+        std::fs::write(path(place.path()), golden).unwrap();
         let Found::Tokens(tokens) = read(place.path()) else { panic!("{:?}", read(place.path())) };
         let text = "tacho_000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
         assert!(tokens[0].permits(Role::Admin) && tokens[0].hash == TokenHash::of(text));

@@ -12,8 +12,8 @@ use tacho_ingest::wire::PROBE_RULES_MAX;
 use super::Rule;
 use crate::versioned;
 
-const VERSION: u32 = 1;
-/// Name of the file, and the only version that this program reads.
+const VERSION: u32 = 2;
+/// Name of the file, and the newest version that this program reads.
 pub const NAME: (&str, u32) = ("probes.json", VERSION);
 
 #[derive(Clone, Debug)]
@@ -113,14 +113,19 @@ mod tests {
 
     #[test]
     fn the_golden_file_matches_the_format() {
-        let golden = include_str!("../../../../testdata/probes/version-1.json");
+        let [first, golden] = [
+            include_str!("../../../../testdata/probes/version-1.json"),
+            include_str!("../../../../testdata/probes/version-2.json"),
+        ];
         let described = include_str!("../../../../docs/format/probes.md");
         assert!(
             described.contains(&format!("```json\n{golden}```")),
             "the example in the documentation is not the golden file"
         );
         let rules = vec![Rule { service: "shop".into(), ..rule(3, "com.größe..*") }];
-        assert_eq!(parse(golden.as_bytes()), Ok(rules.clone()));
+        for file in [first, golden] {
+            assert_eq!(parse(file.as_bytes()), Ok(rules.clone()));
+        }
         let directory = tempfile::tempdir().unwrap();
         File::of(directory.path()).write(&rules).unwrap();
         assert_eq!(std::fs::read_to_string(directory.path().join("probes.json")).unwrap(), golden);
@@ -149,7 +154,7 @@ mod tests {
         for (text, cause) in [
             (String::new(), "EOF while parsing a value at line 1 column 0"),
             (content(one).split_at(40).0.to_owned(), "EOF while parsing"),
-            (r#"{"version":2,"probes":[]}"#.to_owned(), "it has version 2, this program knows 1"),
+            (r#"{"version":3,"probes":[]}"#.to_owned(), "it has version 3, this program knows 1 to 2"),
             (content(&one.replace("on", "maybe")), "state \"maybe\" is not on, off or aggregate at line 1"),
             (content(&one.replace("\"since\"", "\"sinse\"")), "unknown field `sinse`"),
             (content(&format!("{one},{one}")), "the id 1 is not unique"),

@@ -13,8 +13,8 @@ use tacho_model::Timestamp;
 use super::form::{FORM_BYTES_MAX, FORMS_MAX, Form, bytes_of};
 use crate::versioned;
 
-const VERSION: u32 = 1;
-/// Name of the file, and the only version that this program reads.
+const VERSION: u32 = 2;
+/// Name of the file, and the newest version that this program reads.
 pub const NAME: (&str, u32) = ("record_types.json", VERSION);
 
 #[derive(Clone, Debug)]
@@ -153,7 +153,10 @@ mod tests {
 
     #[test]
     fn the_golden_file_matches_the_format() {
-        let golden = include_str!("../../../../testdata/record_types/version-1.json");
+        let [first, golden] = [
+            include_str!("../../../../testdata/record_types/version-1.json"),
+            include_str!("../../../../testdata/record_types/version-2.json"),
+        ];
         let described = include_str!("../../../../docs/format/record_types.md");
         assert!(
             described.contains(&format!("```json\n{golden}```")),
@@ -167,7 +170,9 @@ mod tests {
         file.write(&forms).unwrap();
         let path = directory.path().join("record_types.json");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), golden);
-        assert_eq!(file.read(), Ok(forms));
+        assert_eq!(file.read().as_ref(), Ok(&forms));
+        let first = versioned::parse(first.as_bytes(), VERSION).and_then(super::forms);
+        assert_eq!(first, Ok(forms));
         let left: Vec<_> =
             std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["record_types.json"]);
@@ -194,7 +199,7 @@ mod tests {
         for (text, cause) in [
             (String::new(), "EOF while parsing a value at line 1 column 0"),
             (content(&one("")).split_at(40).0.to_owned(), "EOF while parsing"),
-            (r#"{"version":2,"forms":[]}"#.to_owned(), "it has version 2, this program knows 1"),
+            (r#"{"version":3,"forms":[]}"#.to_owned(), "it has version 3, this program knows 1 to 2"),
             (
                 content(&one(&field.replace("i64", "i65"))),
                 "type \"a\": type \"i65\" of field \"f\" is unknown",
