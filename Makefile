@@ -71,8 +71,7 @@ test-rust: $(JAR_AGENT)
 
 .PHONY: test-features
 test-features: ## test the features that are off by default: parquet, and s3 with moto as the service
-	cargo test --locked --no-fail-fast $(WITH_ALL) --lib --bins -- parquet s3
-	cargo test --locked --no-fail-fast $(WITH_ALL) --test parquet --test peak_parquet --test backup_s3
+	cargo test --locked --no-fail-fast $(WITH_ALL) --lib --bins --test it --test peak_parquet -- parquet s3
 
 .PHONY: test-fuzz
 test-fuzz:

@@ -55,7 +55,7 @@ const WORST: &[Shape] = &[
 ];
 
 #[test]
-fn no_file_takes_more_memory_than_the_stated_limit() {
+fn no_parquet_file_takes_more_memory_than_the_stated_limit() {
     climb::climb("Parquet", WORST, TRIES, |shape| {
         let (file, footer_bytes) = file(shape);
         let given = Given { texts: shape[0] % 10 == 2, wide: shape[0] % 10 == 1, ..Given::default() };

@@ -23,7 +23,7 @@ import java.util.List;
 
 /**
  * If the settings cannot be used, or if agent and server do not accept each other, the agent sends
- * no frame and logs the cause. {@code crates/cli/tests/tls.rs} tests the same with the real server.
+ * no frame and logs the cause. {@code crates/cli/tests/it/tls.rs} tests the same with the real server.
  */
 class TlsIT {
     private static final String NAMES = "IP:127.0.0.1,DNS:localhost";

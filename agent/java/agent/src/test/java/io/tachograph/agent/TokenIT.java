@@ -19,7 +19,7 @@ import java.nio.file.Path;
 
 /**
  * If the token is missing, invalid or refused, the log has the reason, but never the token, and the
- * program continues. {@code crates/cli/tests/agent_token.rs} tests the same with the real server.
+ * program continues. {@code crates/cli/tests/it/agent_token.rs} tests the same with the real server.
  */
 class TokenIT {
     private static final String TOKEN = "tacho_5eC";

@@ -1,0 +1,14 @@
+//! The tests of the embedded driver, except the conformance suites of all drivers. They are modules of one test binary, which is
+//! linked faster than many.
+
+mod common;
+mod damage;
+mod every_byte;
+mod filters;
+mod full_disk;
+mod generations;
+mod golden;
+mod missing_end;
+mod recovery;
+mod torn_end;
+mod verify;
