@@ -101,11 +101,11 @@ impl<'a> Visit<'a> {
             }
         };
         let access = access.map_err(|refusal| unauthorized(&refusal))?;
-        self.check(gate, &access)?;
+        self.check(&access)?;
         Ok(Some(access))
     }
 
-    fn check(&self, gate: &Gate, access: &Access) -> Result<(), ApiError> {
+    fn check(&self, access: &Access) -> Result<(), ApiError> {
         let role = match self.need {
             Need::Nothing | Need::Token => return Ok(()),
             Need::Write => Role::Write,
@@ -113,16 +113,16 @@ impl<'a> Visit<'a> {
             Need::Admin => Role::Admin,
         };
         let name = access.name().unwrap_or_default();
-        let error = if !access.permits(role) {
-            access.refused(Reason::Role).add(1);
-            format!("token {name:?} does not have the role {}", role.name())
+        let (reason, error) = if !access.permits(role) {
+            (Reason::Role, format!("token {name:?} does not have the role {}", role.name()))
         } else if self.need == Need::ReadWhole && access.whole().is_none() {
-            access.refused(Reason::Selector).add(1);
-            format!("token {name:?} is confined to some series, and this answer is about all series")
+            let error =
+                format!("token {name:?} is confined to some series, and this answer is about all series");
+            (Reason::Selector, error)
         } else {
             return Ok(());
         };
-        gate.note_refused(self.address, access, &self.place(), &error);
+        access.refuse(reason, 1, &error);
         Err(ApiError::forbidden(error))
     }
 
