@@ -70,9 +70,9 @@ test-rust: $(JAR_AGENT)
 	$(MAKE) --no-print-directory test-features
 
 .PHONY: test-features
-test-features: ## test the features that are off by default: parquet, and s3 with moto as the service
+test-features: ## test the features that are off by default: parquet, and s3 with moto and S3Proxy as the services
 	cargo test --locked --no-fail-fast $(WITH_ALL) --lib --bins -- parquet s3
-	cargo test --locked --no-fail-fast $(WITH_ALL) --test parquet --test peak_parquet --test backup_s3
+	cargo test --locked --no-fail-fast $(WITH_ALL) --test parquet --test peak_parquet --test backup_s3 --test backup_s3_signed
 
 .PHONY: test-fuzz
 test-fuzz:
