@@ -70,7 +70,7 @@ test-rust: $(JAR_AGENT)
 	$(MAKE) --no-print-directory test-features
 
 .PHONY: test-features
-test-features: ## test the features that are off by default: parquet, and s3 with moto as the service
+test-features: ## test the features that are off by default: parquet, and s3 with moto and S3Proxy as the services
 	cargo test --locked --no-fail-fast $(WITH_ALL) --lib --bins --test it --test peak_parquet -- parquet s3
 
 .PHONY: test-fuzz

@@ -1,8 +1,12 @@
 //! Helpers of several fuzz targets.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use peak_alloc::PeakAlloc;
+use tacho_model::Clock;
+use tacho_server::access::Gate;
+use tacho_server::metrics::Metrics;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, Runtime};
@@ -28,6 +32,32 @@ pub fn directory() -> TempDir {
 /// The bytes of a file, or nothing if there is no such file.
 pub fn content(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_default()
+}
+
+/// The texts of the tokens in [`TOKENS_FILE`], and one that the file does not have.
+pub const TOKENS: [&str; 5] = ["tacho_admin", "tacho_writer", "tacho_reader", "tacho_shop", "tacho_unknown"];
+
+/// A file of tokens: all roles, a selector, and limits that do not depend on time.
+pub const TOKENS_FILE: &str = r#"{ "version": 1, "tokens": [
+    { "name": "admin", "sha256": "e4ce27f9d2b892bbf2e5e05976a827f0f01ae7967854145773fc7caee9f93f74",
+      "roles": ["admin"], "limits": {}, "created": "2026-11-28T00:00:00Z" },
+    { "name": "writer", "sha256": "66f73c3a81587bdd267a90995ec2141ee4910d5bf9ea96333ddbcc2f58ebe809",
+      "roles": ["write"], "limits": { "series": 2, "sessions": 1 }, "created": "2026-11-28T00:00:00Z" },
+    { "name": "reader", "sha256": "a40e5722413de8d80295538b0aeeb6eae5f0152c1c607efe9128be788fe3c833",
+      "roles": ["read"], "limits": { "query_samples": 1 }, "created": "2026-11-28T00:00:00Z" },
+    { "name": "shop", "sha256": "1c361446f983b3d750526960c99a7369dceec39ccf7b86c78423fd7fcbd26ed5",
+      "roles": ["read", "write"], "match": "{service=\"shop\"}", "limits": {}, "created": "2026-11-28T00:00:00Z" }
+] }"#;
+
+/// The gate of a server with the data directory `data`, which gets the file of tokens if `has_tokens` is set.
+pub fn gate(data: &Path, has_tokens: bool, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Arc<Gate> {
+    if !has_tokens {
+        return Gate::open(metrics, clock);
+    }
+    std::fs::write(data.join("tokens"), TOKENS_FILE).expect("the file of tokens is written");
+    let gate = Gate::of(data, metrics, clock);
+    assert_eq!(gate.standing(), "used", "the file of tokens cannot be used");
+    gate
 }
 
 /// A runtime without worker threads.

@@ -1,14 +1,13 @@
 //! An HTTP connection never panics, whatever requests arrive, and no request is answered with status 500. The answers have
-//! the form of HTTP, and their status does not depend on the places where the bytes are cut.
+//! the form of HTTP, and their status does not depend on the places where the bytes are cut. Some servers have tokens.
 #![no_main]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use tacho_fuzz::{CONNECTION_BYTES, Script, directory, runtime, talk_to};
+use tacho_fuzz::{CONNECTION_BYTES, Script, directory, gate, runtime, talk_to};
 use tacho_model::ManualClock;
-use tacho_server::access::Gate;
 use tacho_server::config::{self, Settings};
 use tacho_server::control::Control;
 use tacho_server::http::{App, router, serve_stream};
@@ -23,9 +22,10 @@ const HOUR: Duration = Duration::from_secs(3_600);
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
     let step = 1 + script.below(200);
+    let has_tokens = script.byte() % 2 == 1;
     let (sent, methods) = sent(&mut script);
-    let whole = statuses(&talk(&sent, sent.len().max(1)), &methods);
-    let cut = statuses(&talk(&sent, step), &methods);
+    let whole = statuses(&talk(&sent, sent.len().max(1), has_tokens), &methods);
+    let cut = statuses(&talk(&sent, step, has_tokens), &methods);
     // The server may close the connection after a request whose body it has not read. Whether it does depends on the bytes that
     // have arrived. So one of the two runs may have fewer answers.
     let both = whole.len().min(cut.len());
@@ -41,13 +41,15 @@ const PATHS: &[&str] = &[
     "/api/services", "/api/operations", "/api/graph", "/api/calltree", "/api/traces", "/api/traces/1", "/api/inspect",
     "/api/flush", "/api/status", "/metrics", "/healthz", "/readyz", "/", "/api/v1/status/cardinality",
     "/api/v1/admin/tsdb/delete_series", "/api/v1/admin/tsdb/clean_tombstones", "/api/v1/admin/count",
-    "/api/v1/admin/merge", "/api/v1/admin/clock/confirm", "/api/v1/status/buildinfo",
+    "/api/v1/admin/merge", "/api/v1/admin/clock/confirm", "/api/v1/status/buildinfo", "/api/session", "/api/session",
+    "/api/v1/admin/snapshots", "/api/v1/admin/snapshots/1", "/api/v1/admin/snapshots/1/renew",
 ];
 #[rustfmt::skip]
 const PARAMETERS: &[&str] = &[
     "query=up", "query=m", "query=rate(m[5m])", "time=0", "start=0", "end=100", "step=1", "match[]=m", "match[]={a=\"1\"}",
     "limit=1", "service=shop", "precision=s", "format=line", "format=csv", "stats=true", "start=", "end=x",
-    "db=a", "bucket=a", "operation=o", "min=1", "order=slowest", "dry_run=true", "%", "a=%ff",
+    "db=a", "bucket=a", "operation=o", "min=1", "order=slowest", "dry_run=true", "%", "a=%ff", "p=tacho_writer",
+    "p=tacho_unknown",
 ];
 #[rustfmt::skip]
 const HEADERS: &[&str] = &[
@@ -55,6 +57,16 @@ const HEADERS: &[&str] = &[
     "Content-Encoding: gzip", "Content-Encoding: snappy", "Accept-Encoding: gzip", "Accept: application/json",
     "Transfer-Encoding: chunked", "Content-Length: 3", "Expect: 100-continue", "Origin: http://localhost:7070",
     "Origin: http://other", "Connection: close", "Content-Type: application/x-protobuf", "Range: bytes=0-1",
+    "Authorization: Bearer tacho_admin", "Authorization: Bearer tacho_admin", "Authorization: Token tacho_writer",
+    "Authorization: Bearer tacho_reader", "Authorization: Bearer tacho_shop", "Authorization: Bearer tacho_unknown",
+    "Authorization: Basic dTp0YWNob19yZWFkZXI=", "Authorization: Basic !", "Authorization: Digest a", "Authorization:",
+    "Cookie: tacho_session=0", "Cookie: a=b; tacho_session=", "Cookie: tacho_session", "X-Tacho: 1",
+    "Origin: http://localhost", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: cross-site",
+];
+/// Bodies of logins. The cookie of a login is random, so no later request has it.
+#[rustfmt::skip]
+const LOGINS: &[&str] = &[
+    r#"{"token":"tacho_admin"}"#, r#"{"token":"tacho_reader"}"#, r#"{"token":"tacho_unknown"}"#, r#"{"token":""}"#, "{}",
 ];
 
 /// The bytes that a client sends, and the methods of the requests in them.
@@ -84,8 +96,11 @@ fn sent(script: &mut Script<'_>) -> (Vec<u8>, Vec<&'static str>) {
             out.extend_from_slice(pick(HEADERS, script.byte()).as_bytes());
             out.extend_from_slice(b"\r\n");
         }
-        let count = script.byte().into();
-        let body = script.bytes(count);
+        let count = script.byte();
+        let body = match target.starts_with("/api/session") && count % 4 > 0 {
+            true => pick(LOGINS, count).as_bytes(),
+            false => script.bytes(count.into()),
+        };
         if script.byte() % 8 > 0 {
             out.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }
@@ -96,7 +111,7 @@ fn sent(script: &mut Script<'_>) -> (Vec<u8>, Vec<&'static str>) {
 }
 
 /// Sends the bytes to a new server in pieces of `step` bytes, and returns its answers.
-fn talk(sent: &[u8], step: usize) -> Vec<u8> {
+fn talk(sent: &[u8], step: usize, has_tokens: bool) -> Vec<u8> {
     let folder = directory();
     let data = folder.path().to_owned();
     runtime().block_on(async {
@@ -113,7 +128,7 @@ fn talk(sent: &[u8], step: usize) -> Vec<u8> {
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::open(&data, metrics.clone()).expect("no rules"));
         let record_types = Arc::new(RecordTypes::open(&data));
-        let gate = Gate::open(metrics.clone(), clock.clone());
+        let gate = gate(&data, has_tokens, metrics.clone(), clock.clone());
         let app = App::new(config, store.clone(), metrics, clock, control, record_types, (None, gate));
         let (ours, theirs) = tokio::io::duplex(CONNECTION_BYTES);
         let server = serve_stream(router(app), Box::new(theirs), HOUR);

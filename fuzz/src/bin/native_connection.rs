@@ -1,5 +1,6 @@
 //! A connection of the native protocol never panics, whatever bytes arrive. The answers and the stored records do not
 //! depend on the places where the bytes are cut. All frames of the server can be decoded, and have the order of the protocol.
+//! Some servers have tokens. Without a token that permits writing, such a server sends no WELCOME and stores nothing.
 #![no_main]
 
 use std::net::Ipv4Addr;
@@ -7,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use tacho_fuzz::{CONNECTION_BYTES, Script, directory, runtime, talk_to};
-use tacho_ingest::wire::{ClientFrame, FrameDecoder, Hello, Ping, ServerFrame};
+use tacho_fuzz::{CONNECTION_BYTES, Script, TOKENS, directory, gate, runtime, talk_to};
+use tacho_ingest::wire::{ClientFrame, FrameDecoder, Hello, Ping, ServerFrame, Token};
 use tacho_model::{Kind, ManualClock, TimeRange};
 use tacho_server::control::Control;
 use tacho_server::listen::native::{Native, serve_stream};
@@ -22,12 +23,18 @@ const FRAMES_MAX: usize = 32;
 fuzz_target!(|bytes: &[u8]| {
     let mut script = Script(bytes);
     let step = 1 + script.below(300);
-    let sent = sent(&mut script);
-    let whole = talk(&sent, sent.len().max(1));
-    let cut = talk(&sent, step);
+    let has_tokens = script.byte() % 2 == 1;
+    let (sent, token) = sent(&mut script);
+    let whole = talk(&sent, sent.len().max(1), has_tokens);
+    let cut = talk(&sent, step, has_tokens);
     check(&whole);
     check(&cut);
-    assert_eq!(settled(&whole), settled(&cut), "the answers depend on the cuts");
+    let may_write = token.is_some_and(|token| !["tacho_reader", "tacho_unknown"].contains(&token));
+    if has_tokens && !may_write {
+        let is_welcome = |frame: &ServerFrame| matches!(frame, ServerFrame::Welcome(_));
+        assert!(!whole.frames.iter().any(is_welcome) && whole.records.is_empty(), "written without a token");
+    }
+    assert_eq!(settled(&whole, has_tokens), settled(&cut, has_tokens), "the answers depend on the cuts");
     assert_eq!(whole.records, cut.records, "the records depend on the cuts");
 });
 
@@ -35,9 +42,11 @@ fuzz_target!(|bytes: &[u8]| {
 const DEFINED: &[u8] =
     b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x03\x02\x01\x08__name__\x01e\x04\x01\x01r\x01\x01\x01a\x00";
 
-/// The bytes that a client sends: frames with correct checksums, and other bytes.
-fn sent(script: &mut Script<'_>) -> Vec<u8> {
+/// The bytes that a client sends: frames with correct checksums, and other bytes. Also the text of the token in its first frame, if
+/// that is a HELLO with a token.
+fn sent(script: &mut Script<'_>) -> (Vec<u8>, Option<&'static str>) {
     let mut out = vec![];
+    let token = |number: u8| TOKENS.get(usize::from(number >> 1)).copied();
     let hello = |control: u8| Hello {
         version_min: 1,
         version_max: 1,
@@ -47,10 +56,12 @@ fn sent(script: &mut Script<'_>) -> Vec<u8> {
             ("control".to_owned(), (control % 2).to_string()),
         ],
         secret: None,
-        token: None,
+        token: token(control).and_then(Token::new),
     };
     let begin = script.byte();
+    let mut first = None;
     if begin % 8 > 0 {
+        first = token(begin >> 3);
         ClientFrame::Hello(hello(begin >> 3)).encode(&mut out);
         ClientFrame::Dict(DEFINED).encode(&mut out);
     }
@@ -73,7 +84,12 @@ fn sent(script: &mut Script<'_>) -> Vec<u8> {
                 ClientFrame::Ping(Ping { samples_dropped: kind.into(), ..Ping::default() }).encode(&mut out)
             }
             12 => ClientFrame::Bye.encode(&mut out),
-            13 => ClientFrame::Hello(hello(kind >> 4)).encode(&mut out),
+            13 => {
+                if out.is_empty() {
+                    first = token(kind >> 4);
+                }
+                ClientFrame::Hello(hello(kind >> 4)).encode(&mut out);
+            }
             14 => {
                 if let Some(byte) = body.first().and_then(|at| out.get_mut(usize::from(*at))) {
                     *byte ^= kind >> 4;
@@ -82,7 +98,7 @@ fn sent(script: &mut Script<'_>) -> Vec<u8> {
             _ => out.extend_from_slice(body),
         }
     }
-    out
+    (out, first)
 }
 
 /// What the server sent and stored.
@@ -93,13 +109,15 @@ struct Talk {
     records: Vec<String>,
 }
 
-fn talk(sent: &[u8], step: usize) -> Talk {
-    let folder = directory();
+fn talk(sent: &[u8], step: usize, has_tokens: bool) -> Talk {
+    let (folder, data) = (directory(), directory());
     runtime().block_on(async {
         let store = open(folder.path()).await;
         let metrics = Arc::new(Metrics::default());
         let control = Arc::new(Control::new(metrics.clone()));
-        let native = Native::new(store.clone(), metrics, Arc::new(ManualClock::default()), control);
+        let clock = Arc::new(ManualClock::default());
+        let gate = gate(data.path(), has_tokens, metrics.clone(), clock.clone());
+        let native = Native::new(store.clone(), metrics, clock, control).with_gate(gate);
         let (ours, theirs) = tokio::io::duplex(CONNECTION_BYTES);
         let (trigger, shutdown) = shutdown::channel();
         let server = serve_stream(&native, Box::new(theirs), Ipv4Addr::LOCALHOST.into(), shutdown);
@@ -171,11 +189,14 @@ fn check(talk: &Talk) {
 }
 
 /// The frames as sorted texts, without WAIT and PROBES, and with only the last ACK. The server reads and stores frames
-/// concurrently, so the order of its answers is not fixed. WAIT and PROBES depend on time.
-fn settled(talk: &Talk) -> Vec<String> {
+/// concurrently, so the order of its answers is not fixed. WAIT and PROBES depend on time. Also without REJECT if the server has
+/// tokens: frames that are stored together get a limited number of REJECT for their series.
+fn settled(talk: &Talk, has_tokens: bool) -> Vec<String> {
     let last = talk.frames.iter().rfind(|frame| matches!(frame, ServerFrame::Ack(_))).into_iter();
     let is_fixed = |frame: &&ServerFrame| {
+        let is_reject = matches!(frame, ServerFrame::Reject(_));
         !matches!(frame, ServerFrame::Ack(_) | ServerFrame::Wait(_) | ServerFrame::Probes(_))
+            && !(is_reject && has_tokens)
     };
     let mut settled: Vec<String> =
         last.chain(talk.frames.iter().filter(is_fixed)).map(|frame| format!("{frame:?}")).collect();

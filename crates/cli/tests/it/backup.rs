@@ -1,6 +1,5 @@
 //! Tests `tacho backup` and `tacho restore` with real data directories, at rest and while a server uses them.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::support::contents::contents;
 use crate::support::filled::{directory, fill, in_runtime};
 use crate::support::{self, Server, run};
 
@@ -28,21 +28,6 @@ fn failure(args: &[&str]) -> (i32, String) {
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
-}
-
-/// The files directly in a data directory and in its `chunks/` and `journal/`, except for `LOCK` and `RESERVE`.
-fn contents(data: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    for folder in ["", "chunks/", "journal/"] {
-        for entry in fs::read_dir(data.join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            if path.is_file() && name != "LOCK" && name != "RESERVE" {
-                all.insert(format!("{folder}{name}"), fs::read(&path).unwrap());
-            }
-        }
-    }
-    all
 }
 
 /// Number of samples of the series `line`, over HTTP.

@@ -7,6 +7,8 @@ mod backup;
 mod backup_kill;
 #[cfg(feature = "s3")]
 mod backup_s3;
+#[cfg(feature = "s3")]
+mod backup_s3_signed;
 mod busy;
 mod calls;
 mod check;

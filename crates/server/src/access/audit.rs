@@ -1,6 +1,6 @@
 //! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token and each login.
 //! Refused requests also get a line: those without a valid token, those of another origin, and those, or parts of them, that
-//! their valid token does not permit. `FAILURES_MAX` (`failures.rs`), `NOTED_MAX` (`usage.rs`) and `../seldom.rs` limit the lines
+//! their valid token does not permit. `FAILURES_MAX` (`failures.rs`), `PLACES_MAX` (`usage.rs`) and `../seldom.rs` limit the lines
 //! about refusals per minute.
 //!
 //! A line never has the token or the cookie with which a request was sent. Three texts of clients may be in it: the host or

@@ -145,6 +145,15 @@ pub fn list(data: &Path) -> Result<Vec<Record>, String> {
 /// # Errors
 /// The error of `edit`, the reason why a file cannot be read or written, or that there would be too many tokens.
 pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, String>) -> Result<T, String> {
+    change_in_steps(data, edit, &|| ())
+}
+
+/// The same as [`change`]. Calls `each_step` after each step that makes, fills or renames a file.
+fn change_in_steps<T>(
+    data: &Path,
+    edit: impl FnOnce(&mut Vec<Record>) -> Result<T, String>,
+    each_step: &dyn Fn(),
+) -> Result<T, String> {
     disk::make_directory(data).map_err(|error| format!("{}: {error}", data.display()))?;
     let in_file = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     let lock = data.join(LOCK);
@@ -153,6 +162,7 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
         let remedy = irregular_or_link(&lock).map_or("", |_| ": remove it, the command creates it again");
         in_file(&lock, error) + remedy
     })?;
+    each_step();
     // All checks come before the change. After it, a failure would lose the text of a stored token.
     give_to_owner(data, &locked).map_err(|error| in_file(&lock, error))?;
     is_marked(data)?;
@@ -162,18 +172,21 @@ pub fn change<T>(data: &Path, edit: impl FnOnce(&mut Vec<Record>) -> Result<T, S
     if tokens.len() > TOKENS_MAX {
         return Err(format!("there are {TOKENS_MAX} tokens already: revoke unused ones"));
     }
-    write(data, &Content { version: VERSION, tokens }).map_err(|error| in_file(&path, error))?;
+    write(data, &Content { version: VERSION, tokens }, each_step).map_err(|error| in_file(&path, error))?;
+    each_step();
     // The token is stored already. So the command does not fail if the marker cannot be written, for example because the disk is
     // full. The server makes the marker later.
     let _ = mark(data);
+    each_step();
     drop(locked);
     Ok(done)
 }
 
-fn write(data: &Path, content: &Content) -> io::Result<()> {
+fn write(data: &Path, content: &Content, each_step: &dyn Fn()) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(content)?;
     bytes.push(b'\n');
     let settle = |file: &File| {
+        each_step();
         give_to_owner(data, file)?;
         file.sync_all()
     };
@@ -290,18 +303,52 @@ pub fn restrict(data: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
     use std::process::Command;
 
     use super::super::token::{Limits, Role, TokenHash};
     use super::*;
 
     fn add(data: &Path, name: &str) -> Result<(), String> {
+        add_in_steps(data, name, &|| ())
+    }
+
+    fn add_in_steps(data: &Path, name: &str, each_step: &dyn Fn()) -> Result<(), String> {
         let times = ("2026-11-28T00:00:00Z".to_owned(), None);
         let made = Record::new(name, (vec![Role::Read], None), Limits::default(), times)?;
-        change(data, |all| {
+        let edit = |all: &mut Vec<Record>| {
             all.push(made.0);
             Ok(())
-        })
+        };
+        change_in_steps(data, edit, each_step)
+    }
+
+    type Files = BTreeMap<String, Vec<u8>>;
+
+    fn files(data: &Path) -> Files {
+        let entries = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap());
+        entries
+            .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
+            .collect()
+    }
+
+    /// The files that a kill during the first change can leave: those after each step, and also those while a new file is written.
+    fn interrupted(data: &Path) -> Vec<Files> {
+        let steps = RefCell::new(Vec::new());
+        add_in_steps(data, "a", &|| steps.borrow_mut().push(files(data))).unwrap();
+        let mut states: Vec<Files> = steps.into_inner();
+        let cut = |files: &Files, halves: usize| {
+            let mut files = files.clone();
+            let bytes = files.get_mut("tokens.new")?;
+            bytes.truncate(bytes.len() * halves / 2);
+            Some(files)
+        };
+        let cuts: Vec<Files> =
+            states.iter().flat_map(|files| [0, 1].map(|halves| cut(files, halves))).flatten().collect();
+        assert_eq!(cuts.len(), 2, "one step writes a new file");
+        states.extend(cuts);
+        states
     }
 
     fn is_broken(data: &Path) -> bool {
@@ -336,37 +383,25 @@ mod tests {
 
     #[test]
     fn an_interrupted_first_token_never_leaves_the_marker_without_a_token() {
-        // The directory after each step of `change`: a copy of the files that exist then.
         let place = tempfile::tempdir().unwrap();
-        let whole = place.path().join("whole");
-        add(&whole, "a").unwrap();
-        let tokens = std::fs::read(path(&whole)).unwrap();
-        let half = &tokens[..tokens.len() / 2];
-        type Step<'a> = (&'a str, &'a [(&'a str, &'a [u8])], bool);
-        let steps: [Step<'_>; 6] = [
-            ("locked", &[(LOCK, b"")], false),
-            ("created", &[(LOCK, b""), ("tokens.new", b"")], false),
-            ("half written", &[(LOCK, b""), ("tokens.new", half)], false),
-            ("written", &[(LOCK, b""), ("tokens.new", &tokens)], false),
-            ("renamed", &[(LOCK, b""), (FILE, &tokens)], true),
-            ("marked", &[(LOCK, b""), (FILE, &tokens), (MARKER, b"")], true),
-        ];
-        for (step, files, is_stored) in steps {
-            let data = place.path().join(step);
+        let mut seen = HashSet::new();
+        for (n, files) in interrupted(&place.path().join("whole")).into_iter().enumerate() {
+            let data = place.path().join(n.to_string());
             std::fs::create_dir(&data).unwrap();
-            for (name, bytes) in files {
-                std::fs::write(data.join(name), bytes).unwrap();
-            }
+            files.iter().for_each(|(name, bytes)| std::fs::write(data.join(name), bytes).unwrap());
+            let is_stored = files.contains_key(FILE);
             match read(&data) {
-                Found::Unused => assert!(!is_stored, "{step}"),
-                Found::Tokens(tokens) => assert!(is_stored && tokens.len() == 1, "{step}"),
-                Found::Broken(cause) => panic!("{step}: {cause}"),
+                Found::Unused => assert!(!is_stored, "{files:?}"),
+                Found::Tokens(tokens) => assert!(is_stored && tokens.len() == 1, "{files:?}"),
+                Found::Broken(cause) => panic!("{cause}: {files:?}"),
             }
+            seen.insert((is_stored, files.contains_key(MARKER)));
             // The next command works after each step.
             add(&data, "b").unwrap();
-            assert_eq!(list(&data).unwrap().len(), 1 + usize::from(is_stored), "{step}");
-            assert!(is_marked(&data).unwrap(), "{step}");
+            assert_eq!(list(&data).unwrap().len(), 1 + usize::from(is_stored), "{files:?}");
+            assert!(is_marked(&data).unwrap(), "{files:?}");
         }
+        assert_eq!(seen, HashSet::from([(false, false), (true, false), (true, true)]));
     }
 
     #[test]

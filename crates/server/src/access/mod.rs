@@ -11,6 +11,7 @@
 //! `docs/api.md`, *Tokens*, describes the rules, `docs/guide/security.md` their use.
 
 mod audit;
+mod bounded;
 mod failures;
 pub mod file;
 mod networks;
@@ -34,7 +35,6 @@ use tacho_model::{Clock, Labels, NAME, Timestamp};
 use tokio::sync::watch;
 
 use crate::metrics::Metrics;
-use crate::metrics::registry::Counter;
 use crate::shutdown::Shutdown;
 use audit::Audit;
 pub use audit::FILE as AUDIT_FILE;
@@ -319,19 +319,6 @@ impl Gate {
         }
     }
 
-    /// Notes that a request of a valid token was refused, unless too many refusals of this token were noted within a minute.
-    pub fn note_refused(&self, address: Option<IpAddr>, access: &Access, place: &str, reason: &str) {
-        let may_note = |(_, usage): &(_, Arc<Usage>)| usage.may_note(self.clock.now());
-        if access.of.as_ref().is_none_or(may_note) {
-            self.note(
-                "refused",
-                address,
-                Some(access),
-                &[("place", place.into()), ("reason", reason.into())],
-            );
-        }
-    }
-
     /// Resolves when the token of this access is no longer valid, or has changed. Without a token, resolves when the server
     /// gets a file of tokens.
     pub async fn changed(&self, access: &Access) {
@@ -458,13 +445,13 @@ impl Access {
         }
     }
 
-    /// Counts refusals that every request of a client may cause, and notes them in the audit log: at most one line a minute for
-    /// each token and reason, with the number of refusals since the line before.
+    /// Counts refusals of a valid token, or of parts of its request, and notes them in the audit log: at most one line a minute for
+    /// each token, reason and place, with the number of refusals since the line before.
     pub fn refuse(&self, reason: Reason, refusals: u64, message: &str) {
-        self.refused(reason).add(refusals);
+        self.metrics.access.refused.with([self.name().unwrap_or_default(), reason.name()]).add(refusals);
         let (Some((token, usage)), Some(client)) = (&self.of, &self.client) else { return };
         let now = self.clock.now();
-        if let Some(refusals) = usage.count_refusals(reason, refusals, now) {
+        if let Some(refusals) = usage.count_refusals((reason, &client.place), refusals, now) {
             let members = [
                 ("place", client.place.as_str().into()),
                 ("reason", message.into()),
@@ -473,10 +460,6 @@ impl Access {
             let of = (client.address, Some(&*token.name));
             self.audit.note(&time_text(now), "refused", &with_client(of, &members));
         }
-    }
-
-    pub fn refused(&self, reason: Reason) -> Counter {
-        self.metrics.access.refused.with([self.name().unwrap_or_default(), reason.name()])
     }
 }
 

@@ -1,33 +1,27 @@
-//! What is known about the clients of a network? Bounds the memory for addresses.
+//! What is known about the clients of a network?
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
+
+use super::bounded::Bounded;
 
 /// Limit on the pairs of network and key that are distinguished. Further networks share one value for each key.
 pub const NETWORKS_MAX: usize = 4_096;
 
 /// Values by network and key.
 #[derive(Debug)]
-pub struct Networks<K, V>(HashMap<(Option<IpAddr>, K), V>);
+pub struct Networks<K, V>(Bounded<(Option<IpAddr>, K), V>);
 
 impl<K, V> Default for Networks<K, V> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(Bounded::default())
     }
 }
 
 impl<K: Copy + Eq + Hash, V: Default> Networks<K, V> {
     /// The value of the network of an address. At the limit, values that are over are removed.
     pub fn of(&mut self, address: Option<IpAddr>, key: K, is_over: impl Fn(&V) -> bool) -> &mut V {
-        let mut place = (address.map(network), key);
-        if self.0.len() >= NETWORKS_MAX && !self.0.contains_key(&place) {
-            self.0.retain(|_, value| !is_over(value));
-            if self.0.len() >= NETWORKS_MAX {
-                place.0 = None;
-            }
-        }
-        self.0.entry(place).or_default()
+        self.0.of((address.map(network), key), (NETWORKS_MAX, (None, key)), is_over)
     }
 
     #[cfg(test)]

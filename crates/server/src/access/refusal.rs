@@ -42,7 +42,7 @@ impl Refusal {
 }
 
 /// Why a request of a valid token, or a part of the request, is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     Role,
     Selector,

@@ -1,19 +1,20 @@
 //! What has a token used of its limits? The numbers are kept while the server runs and the token is in the file.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tacho_model::{SeriesId, Timestamp};
 
 use super::Reason;
+use super::bounded::Bounded;
 use super::token::Limits;
 use crate::seldom::Seldom;
 
 /// The limit on series applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
-/// Limit on the refusals of one token that are noted in the audit log per minute. The metrics count all refusals.
-const NOTED_MAX: u32 = 60;
-const NOTED_NS: i64 = 60 * NS;
+/// Limit on the pairs of reason and place of one token that get their own lines in the audit log. Further places share the lines
+/// of a reason. Without the limit, the lines about one token could displace the lines about other tokens.
+const PLACES_MAX: usize = 64;
 const NS: i64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
@@ -29,9 +30,8 @@ struct Used {
     records_left: i64,
     refilled: Timestamp,
     sessions: u64,
-    /// When the current minute began, and the number of refusals since then.
-    noted: (Timestamp, u32),
-    seldom: BTreeMap<Reason, Seldom>,
+    /// Refusals by reason and place.
+    refusals: Bounded<(Reason, Option<Box<str>>), Seldom>,
 }
 
 impl Usage {
@@ -75,21 +75,16 @@ impl Usage {
         used.records_left = used.records_left.saturating_sub(i64::try_from(records).unwrap_or(i64::MAX));
     }
 
-    /// Counts a refusal. Returns whether it may be noted in the audit log. Without the limit, the lines about one token could
-    /// displace the lines about other tokens.
-    pub fn may_note(&self, now: Timestamp) -> bool {
-        let (begun, count) = &mut self.used().noted;
-        if !(0..NOTED_NS).contains(&now.saturating_sub(*begun)) {
-            (*begun, *count) = (now, 0);
-        }
-        *count = count.saturating_add(1);
-        *count <= NOTED_MAX
-    }
-
-    /// Counts refusals for a reason that every request of a client may cause. If a line in the audit log is due, returns the
-    /// number of refusals since the line before.
-    pub fn count_refusals(&self, reason: Reason, refusals: u64, now: Timestamp) -> Option<u64> {
-        self.used().seldom.entry(reason).or_default().count(refusals, now)
+    /// The same as [`Seldom::count`], for refusals with a reason and a place.
+    pub fn count_refusals(
+        &self,
+        (reason, place): (Reason, &str),
+        refusals: u64,
+        now: Timestamp,
+    ) -> Option<u64> {
+        let (mut used, key) = (self.used(), (reason, Some(place.into())));
+        let limit = (PLACES_MAX, (reason, None));
+        used.refusals.of(key, limit, |seldom| !seldom.is_recent(now)).count(refusals, now)
     }
 
     /// Counts a session until the result is dropped. `None` if the limit is reached.
@@ -137,6 +132,7 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seldom::PAUSE_NS;
 
     #[test]
     fn a_body_over_the_rate_is_accepted_and_the_next_one_waits() {
@@ -173,10 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_about_one_token_are_bounded() {
+    fn reasons_and_places_of_one_token_are_distinguished_up_to_a_limit() {
         let usage = Usage::default();
-        let noted = |now| (0..2 * NOTED_MAX).filter(|_| usage.may_note(now)).count();
-        assert_eq!([noted(NS), noted(2 * NS), noted(90 * NS)], [NOTED_MAX as usize, 0, NOTED_MAX as usize]);
+        let count = |reason, place: &str, now| usage.count_refusals((reason, place), 1, now);
+        assert_eq!(count(Reason::Role, "GET /a", NS), Some(1));
+        assert_eq!(count(Reason::Role, "GET /a", 2 * NS), None);
+        assert_eq!(count(Reason::Role, "GET /b", 2 * NS), Some(1));
+        assert_eq!(count(Reason::Selector, "GET /a", 2 * NS), Some(1));
+        assert_eq!(count(Reason::Role, "GET /a", NS + PAUSE_NS), Some(2));
+        let later = NS + 2 * PAUSE_NS;
+        let place = |n: usize| count(Reason::Role, &format!("GET /{n}"), later);
+        assert_eq!((0..PLACES_MAX).filter_map(place).count(), PLACES_MAX, "a place has no line");
+        assert_eq!((place(PLACES_MAX), place(PLACES_MAX + 1)), (Some(1), None), "places above the limit");
+        assert_eq!(count(Reason::Selector, "GET /0", later), Some(1), "another reason has no line");
     }
 
     #[test]

@@ -27,6 +27,19 @@ const OWN_HEADER: &str = "x-tacho";
 /// The path that accepts a token in the parameter `p`, because some clients of InfluxDB 1 send no header `Authorization`.
 const WITH_PARAMETER: &str = "/write";
 
+/// The methods of HTTP (RFC 9110, section 9.3, and RFC 5789).
+const METHODS: [Method; 9] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::CONNECT,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::PATCH,
+];
+
 /// The address of the client. A request has it in its extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub IpAddr);
@@ -54,8 +67,11 @@ impl<'a> Visit<'a> {
         Self { route, method, address, need: app.needs.get(route, method).unwrap_or(unknown) }
     }
 
+    /// Method and path, for the audit log. A client can send any text as the method, so a method that HTTP does not define is
+    /// `other`.
     pub fn place(&self) -> String {
-        format!("{} {}", self.method, self.route)
+        let method = if METHODS.contains(self.method) { self.method.as_str() } else { "other" };
+        format!("{method} {}", self.route)
     }
 
     /// `None` if the request needs no access.
@@ -85,11 +101,11 @@ impl<'a> Visit<'a> {
             }
         };
         let access = access.map_err(|refusal| unauthorized(&refusal))?;
-        self.check(gate, &access)?;
+        self.check(&access)?;
         Ok(Some(access))
     }
 
-    fn check(&self, gate: &Gate, access: &Access) -> Result<(), ApiError> {
+    fn check(&self, access: &Access) -> Result<(), ApiError> {
         let role = match self.need {
             Need::Nothing | Need::Token => return Ok(()),
             Need::Write => Role::Write,
@@ -97,16 +113,16 @@ impl<'a> Visit<'a> {
             Need::Admin => Role::Admin,
         };
         let name = access.name().unwrap_or_default();
-        let error = if !access.permits(role) {
-            access.refused(Reason::Role).add(1);
-            format!("token {name:?} does not have the role {}", role.name())
+        let (reason, error) = if !access.permits(role) {
+            (Reason::Role, format!("token {name:?} does not have the role {}", role.name()))
         } else if self.need == Need::ReadWhole && access.whole().is_none() {
-            access.refused(Reason::Selector).add(1);
-            format!("token {name:?} is confined to some series, and this answer is about all series")
+            let error =
+                format!("token {name:?} is confined to some series, and this answer is about all series");
+            (Reason::Selector, error)
         } else {
             return Ok(());
         };
-        gate.note_refused(self.address, access, &self.place(), &error);
+        access.refuse(reason, 1, &error);
         Err(ApiError::forbidden(error))
     }
 
@@ -270,6 +286,14 @@ mod tests {
         ] {
             assert_eq!(of_header(value).as_deref(), expect, "{value}");
         }
+    }
+
+    #[test]
+    fn a_place_has_no_text_of_a_client() {
+        let place =
+            |method: &Method| Visit { route: "/write", method, address: None, need: Need::Write }.place();
+        assert_eq!(place(&Method::POST), "POST /write");
+        assert_eq!(place(&Method::from_bytes(b"SECRET").unwrap()), "other /write");
     }
 
     #[test]

@@ -30,8 +30,7 @@ pub(super) fn enter(
     })?;
     let name = access.name().unwrap_or_default();
     let refuse = |reason: Reason, message: String| {
-        access.refused(reason).add(1);
-        gate.note_refused(Some(peer), &access, "agent", &message);
+        access.refuse(reason, 1, &message);
         Err(Farewell::new(ErrorCode::Forbidden, message))
     };
     if !access.permits(Role::Write) {

@@ -20,6 +20,8 @@ pub const START: i64 = 1_700_000_000 * SECOND;
 const FILE_BYTES: u64 = 20 << 10;
 /// Length of a segment file without rows.
 const EMPTY_FILE_BYTES: u64 = 40;
+/// The rounds whose batches are in the journal of [`directory`], in order. The rows of the other rounds are in segment files.
+pub const ROUNDS_IN_JOURNAL: std::ops::Range<usize> = 9..11;
 
 fn labels(name: &str, host: usize) -> Arc<Labels> {
     Arc::new(Labels::new([(NAME, name), ("host", &format!("h{host}"))]).unwrap())
@@ -141,11 +143,11 @@ fn segment_bytes(data: &Path) -> u64 {
 /// and the files of rules and of record types.
 pub fn directory(data: &Path) {
     in_runtime(fill(data, 0..6, true));
-    in_runtime(fill(data, 6..9, false));
+    in_runtime(fill(data, 6..ROUNDS_IN_JOURNAL.start, false));
     in_runtime(async {
         let store = open(data).await;
         let before = segment_bytes(data);
-        for round in 9..11 {
+        for round in ROUNDS_IN_JOURNAL {
             let origin = Origin::one(77, 1 + round as u64);
             store.append(batch(round), Some(origin)).await.unwrap();
         }

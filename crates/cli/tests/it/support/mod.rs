@@ -3,6 +3,7 @@
 #[path = "../../../../server/tests/support/agent.rs"]
 pub mod agent;
 pub mod checked;
+pub mod contents;
 pub mod damaged;
 pub mod filled;
 pub mod guarded;
