@@ -143,7 +143,7 @@ class Victim {
     this.step(() => this.all.samples.entry({ __name__: name }, text));
   }
 
-  /** As the timer of the agent. */
+  /** Does what the timer of the agent does. */
   tick() {
     const { recorder, outbox } = this.all;
     this.step(() => {

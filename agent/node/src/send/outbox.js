@@ -1,5 +1,5 @@
-// Packs records into numbered DATA frames. Keeps the frames, across reconnects, until the server has them on disk. The memory is
-// bounded. If it is full, the caller counts a record as dropped.
+// Packs records into numbered DATA frames. Keeps the frames, across reconnects, until the server has them on disk. The memory of
+// the frames is bounded. If `isFull`, callers add no record and count it as dropped.
 //
 // Before: `../record/recorder.js`, `../sample/samples.js`. After: `protocol.js`.
 
@@ -152,7 +152,7 @@ export class Outbox {
   }
 
   /**
-   * Drops all closed frames: the server refuses them permanently.
+   * Drops all closed frames, because the server refuses at least one of them permanently.
    * @param {import('./totals.js').Totals} totals
    */
   discard(totals) {
