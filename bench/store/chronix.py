@@ -5,7 +5,7 @@ module is only the codec, without a server.
 Points { repeated Point p = 1; uint32 ddc = 2 }
 Point { uint64 tlong = 1; uint32 tint = 2; uint64 tlongBP = 3; uint32 tintBP = 4; double v = 5; uint32 vIndex = 6 }
 ```
-A point contains the difference of its time from the previous time, unless it equals the last stored difference. After an
+A point contains the difference of its time from the previous time, unless this difference equals the last stored one. After an
 omitted difference, the field is `tlongBP` or `tintBP`, otherwise `tlong` or `tint`. `ddc` is 0, a setting that the converter
 of Chronix calls lossless. A point also contains its value, or the index of an earlier point of the chunk with the same value.
 

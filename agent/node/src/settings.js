@@ -4,7 +4,7 @@
 /** @typedef {'text' | 'secret' | 'flag' | 'duration' | 'size' | 'list' | 'probes' | 'address'} Type */
 
 /**
- * Type, default, and the bounds of a number. The bounds themselves are allowed values.
+ * Type, default, and the bounds of a size or duration. The bounds themselves are allowed values.
  * @typedef {[type: Type, fallback: string, least?: string, most?: string]} Row
  */
 

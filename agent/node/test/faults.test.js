@@ -143,7 +143,7 @@ class Victim {
     this.step(() => this.all.samples.entry({ __name__: name }, text));
   }
 
-  /** As the timer of the agent. */
+  /** Does what the timer of the agent does. */
   tick() {
     const { recorder, outbox } = this.all;
     this.step(() => {
@@ -265,7 +265,7 @@ const PROGRAMS = {
   },
 };
 const LIMITS = { 'no limit': {}, 'little memory': { pending: 600 }, 'a short queue': { queue: 200 } };
-/** The other programs have no limit. */
+/** Programs that run with each of `LIMITS`. The other programs run only with `no limit`. */
 const LIMITED = ['nested calls with attributes', 'calls that end before their callees', 'a request in several parts'];
 
 for (const [what, program] of Object.entries(PROGRAMS)) {

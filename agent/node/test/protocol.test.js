@@ -216,7 +216,7 @@ test('silence is detected', () => {
   assert.match(protocol.silence(8_001), /3000 ms/);
 });
 
-test('the bytes for one write exceed the limit by at most one frame', () => {
+test('the bytes for one write exceed the limit by at most one DATA frame with its definitions', () => {
   const { protocol, call } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0), 0);

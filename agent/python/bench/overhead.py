@@ -1,7 +1,7 @@
 """Measures the overhead of the agent, and prints tables. Runs a program under each setup, in new processes, alternately.
 
-MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10. A
-second program (`pages`, only with the first and the last setup) is a WSGI application. Setups:
+MooBench's method (Waller, Ehmke, Hasselbring, 2015): a trace is one call of a function that calls itself to a depth of 10
+(program `recursion`). A second program (`pages`, only with the first and the last setup) is a WSGI application. Setups:
 
     none         the function itself
     off          decorated, the agent is not started

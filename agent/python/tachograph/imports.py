@@ -1,8 +1,9 @@
 """When a module is imported, changes its functions that patterns select, so that their calls are recorded.
 
-`Imports` is a finder at the front of `sys.meta_path`. It is called at each import, and asks the other finders for the module.
-After the module has run, its functions and methods are changed in place. So earlier references, and names imported before the
-start, refer to the changed functions. Functions that a rule of the server selects at run time are changed in the same way.
+`Imports` is a finder at the front of `sys.meta_path`. It is called at the first import of each module, and asks the other finders
+for modules that patterns or rules may select. After such a module has run, its functions and methods are changed in place. So
+earlier references, and names imported before the start, refer to the changed functions. Functions that a rule of the server
+selects at run time are changed in the same way.
 Before: agent, switchboard. After: recorder.
 """
 

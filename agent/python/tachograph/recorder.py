@@ -25,8 +25,8 @@ from .track import FULL, LOCAL, LOOK_OFF, NO_CALL, Strand, Track, here, is_failu
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Wrappers, and functions that `include` selects, have this attribute: the id of their operation. `record` returns a function that
-# has it unchanged, so no function is recorded twice.
+# Wrappers, and functions that `include` selects, have this attribute: the id of their operation. `record` does not change a
+# function with this attribute, so no function is recorded twice.
 MARK = "__tachograph__"
 
 # States by operation; a wrapper takes its fast path if the state is ON, which is 0.

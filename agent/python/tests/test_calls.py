@@ -527,7 +527,7 @@ LOOKS = [
     ("", "import inspect; return inspect.stack()[1]", True),
     ("numpy = None", "return numpy.stack([])", False),
     ("import inspect", "return inspect.signature(len)", False),
-    # Here `far` inspects the frame of the caller of `f`, and `near` the frame of `f`.
+    # Here `far` inspects the frame of the caller of `f`. `near` inspects the frame of `f`.
     ("import warnings\ndef far(): warnings.warn('x', UserWarning, stacklevel=3)", "far()", True),
     ("import warnings\ndef far(level=3): warnings.warn('x', stacklevel=level)", "far()", True),
     ("import warnings\ndef near(): warnings.warn('x', UserWarning, stacklevel=2)", "near()", False),

@@ -29,7 +29,7 @@ def heavy(system: PromQL) -> Grouped:
 
 
 def heavy_request(system: PromQL, hosts: int | None = None, hours: int | None = None) -> Request:
-    """One expression over all fields, or only over the first `hosts` or `hours`. Tachograph and
+    """One expression over all fields of all data, or only of the first `hosts` hosts or the first `hours` hours. Tachograph and
     VictoriaMetrics can distribute its series over the cores, unlike an expression with a `label_replace` for each field."""
     question = heavy(system)
     names = "|".join(f"{system.dataset.measurement}_{field}" for field in question.fields)

@@ -29,7 +29,7 @@ pub fn is_out_of_range(text: &str) -> bool {
 pub const RANGE: &str = "1677-09-21 to 2262-04-11";
 
 /// Parses a time that a person writes: a form of [`parse_time`], a time relative to now (`now`, `-2h`, `2h ago`, `now-2h`), or
-/// a date with or without a time of day. A date without a zone is in UTC, like all output.
+/// a date with or without a time of day. A date without a zone is in UTC, like the times that commands print.
 pub fn parse_moment(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim();
     parse_time(text).or_else(|| relative(text, now)).or_else(|| in_utc(text))

@@ -25,7 +25,7 @@ const NAME_MAX: usize = 128;
 /// The last line of a record begins with this word; the SHA-256 of the line before follows.
 const CHECKSUM: &str = "sha256 ";
 
-/// The directories below a data directory whose files are in a backup.
+/// Directories below a data directory. A backup contains their files, and files directly in the data directory.
 pub const FOLDERS: [&str; 4] = ["chunks", "chunks/quarantine", "journal", "journal/quarantine"];
 
 /// The name of a backup: its time in UTC to the second, and four random hexadecimal digits. Ids of different

@@ -28,7 +28,7 @@ pub struct SourceFile {
 pub struct Source {
     pub directory: PathBuf,
     pub files: Vec<SourceFile>,
-    /// Names of files and directories that no data directory has, and of dangling links. They are not copied.
+    /// Names of files and directories that are unknown in a data directory, and of dangling links. They are not copied.
     pub ignored: Vec<String>,
     pub live: bool,
     /// The moment. Records that were acknowledged before it are in the files.
@@ -80,7 +80,7 @@ impl Source {
     /// A snapshot that a server made: hard links in `directory`.
     ///
     /// # Errors
-    /// `Invalid` if a file has a name that no data directory has, or if there are more than [`FILES_MAX`] files.
+    /// `Invalid` if the name of a file is unknown in a data directory, or if there are more than [`FILES_MAX`] files.
     pub fn snapshot(
         directory: &Path,
         files: Vec<SourceFile>,
@@ -220,7 +220,8 @@ fn length_of_data_file(data: &Path, name: &str) -> Result<Option<u64>> {
     }
 }
 
-/// Files and directories of a data directory that a backup excludes.
+/// Whether a name in a data directory is neither copied nor reported as ignored: a backup excludes it, or it is a directory whose
+/// files are listed separately.
 fn is_excluded(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     let is_kept = name.contains("/quarantine/");

@@ -1,5 +1,5 @@
-// Packs records into numbered DATA frames. Keeps the frames, across reconnects, until the server has them on disk. The memory is
-// bounded. If it is full, the caller counts a record as dropped.
+// Packs records into numbered DATA frames. Keeps the frames, across reconnects, until the server has them on disk. The memory of
+// the frames is bounded. If `isFull`, callers add no record and count it as dropped.
 //
 // Before: `../record/recorder.js`, `../sample/samples.js`. After: `protocol.js`.
 
@@ -68,7 +68,7 @@ export class Outbox {
       this.wake();
       const seq = this.seq + 1;
       beginFrame(this.frame).varint(seq).u64(this.clock.epoch(at));
-      // No function is called from here on, so the frame is open only if it is complete.
+      // No function call follows that could overflow the stack. So `isOpen` is true only if the head of the frame is complete.
       this.seq = seq;
       this.base = at;
       this.isOpen = true;
@@ -110,7 +110,7 @@ export class Outbox {
       const frame = finishFrame(this.frame, FRAME.DATA).copy();
       const { seq, calls, samples, entries } = this;
       this.frames.push({ seq, frame, dictionarySize: this.dictionary.size(), calls, samples, entries });
-      // No function is called from here on, so each frame is added once.
+      // No function call follows that could overflow the stack. So no frame is added twice.
       this.bytes += frame.length + FRAME_OVERHEAD;
       this.frame.size = 0;
       this.isOpen = false;
@@ -152,7 +152,7 @@ export class Outbox {
   }
 
   /**
-   * Drops all closed frames: the server refuses them permanently.
+   * Drops all closed frames, because the server refuses at least one of them permanently.
    * @param {import('./totals.js').Totals} totals
    */
   discard(totals) {

@@ -190,7 +190,8 @@ export class Protocol {
   /**
    * The next bytes to write, as whole frames.
    * @param {number} now ms
-   * @param {number} bytesMax when the bytes reach this limit, no further frame is added
+   * @param {number} bytesMax when the bytes reach this limit, no further DATA frame is added. Definitions that a DATA frame needs
+   * precede it, even if they exceed the limit
    * @returns {Buffer | null} null if there is nothing to send now
    */
   next(now, bytesMax) {

@@ -1,5 +1,5 @@
-// The thread of a relay: connects to the server, with TLS if `tls_ca` is set, and passes bytes between a port and the server.
-// `relay.js` describes the messages. Before: `relay.js`. After: the server.
+// The thread of a relay: connects to the server, with TLS if `tls_ca` is set, and passes bytes between a `MessagePort` and
+// the server. `relay.js` describes the messages. Before: `relay.js`. After: the server.
 
 import { connect } from 'node:net';
 import { workerData } from 'node:worker_threads';

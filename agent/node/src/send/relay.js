@@ -1,6 +1,6 @@
-// A connection for the end of the process. It is used with TLS, and if the earlier connection has failed. Encryption and a new
-// connection need an event loop, and the event loop of this thread no longer runs. So another thread connects, and passes bytes
-// between a port and the server.
+// A connection for the end of the process. It is used with TLS, and also without TLS if the earlier connection has failed.
+// Encryption and a new connection need an event loop, and the event loop of this thread no longer runs. So another thread
+// connects, and passes bytes between a `MessagePort` and the server.
 //
 //   message to the thread    bytes   to be sent to the server
 //                            null    no more bytes follow: the thread closes the connection when it has sent all

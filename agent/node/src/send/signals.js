@@ -17,8 +17,8 @@
 //
 // Signals are released in at most `RELEASES_MAX` callbacks per second because of the cost. A busy server has more callbacks with
 // recorded calls. In the other callbacks a signal waits for the loop. If such a callback never ends, SIGTERM, SIGINT and SIGHUP
-// have no effect, and only SIGKILL or SIGQUIT ends the process. This does not apply if TACHO_SIGNALS is false. The agent cannot
-// detect such a callback, because a blocked loop runs no other JavaScript.
+// have no effect. Signals that the agent does not catch, such as SIGKILL and SIGQUIT, still end the process. If TACHO_SIGNALS is
+// false, the agent catches no signal. It cannot detect such a callback, because a blocked loop runs no other JavaScript.
 //
 // Before: `../agent.js`. After: `farewell.js`, then the signal is sent again.
 
@@ -61,7 +61,8 @@ const TURNS = 2;
 export class Signals {
   /**
    * @param {object} parts
-   * @param {() => boolean} parts.hasNews true if there is unsent data, and a connection or an attempt to connect
+   * @param {() => boolean} parts.hasNews true if this thread has unsent data and is connected or connecting, or if another thread
+   * has unsent data
    * @param {() => void} parts.last sends the data
    */
   constructor({ hasNews, last }) {
@@ -118,7 +119,7 @@ export class Signals {
     }
   }
 
-  /** Checks periodically whether there is unsent data. */
+  /** Called periodically: checks whether there is unsent data, and permits new releases. */
   look() {
     this.releases = 0;
     this.settle();

@@ -26,7 +26,7 @@ const UNTRUSTED = new Set([
 const INVALID = /^(CERT_|CRL_|INVALID_|PATH_LENGTH_EXCEEDED|ERROR_IN_CERT_)/;
 /** Messages of OpenSSL about bytes that are not TLS. They depend on its version and on the bytes. */
 const NOT_TLS = /wrong version number|packet length too long|record layer failure|unsupported protocol|http request/i;
-/** An encrypted key: PKCS #8, and the older form of OpenSSL. The word alone may also be in a comment. */
+/** An encrypted key, in PKCS #8 or in the older form of OpenSSL. The word ENCRYPTED alone may also be in a comment. */
 const ENCRYPTED = /^(-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)/m;
 const ALERT = /alert .*(certificate|unknown ca|handshake failure)/i;
 

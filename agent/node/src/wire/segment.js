@@ -1,5 +1,6 @@
 // Encodes one part of a segment (wire.md, DATA, record 3). The caller adds events in order; `write` appends the bytes to a
-// record. Something is counted after its bytes are complete, because the program's stack may overflow in each called function.
+// record. An event, a call or an attribute is counted after its bytes are complete, because the program's stack may overflow in
+// each called function.
 // Before: `../record/strand.js`. After: `../send/outbox.js`.
 
 import { Buffer } from 'node:buffer';

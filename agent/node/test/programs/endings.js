@@ -17,7 +17,8 @@ const open = record('outer', async () => {
   for (let at = 0; at < 100; at++) {
     record('inner', () => 1);
   }
-  // All other endings come first, also on a busy machine, where a timer of a few milliseconds may be due before `setImmediate`.
+  // All endings except `natural` must come before this wait ends. With a wait of a few milliseconds they might come later on a
+  // busy machine: the timer may be due before `setImmediate`.
   await sleep(how === 'natural' ? 5 : 60_000);
 });
 const ENDINGS = {

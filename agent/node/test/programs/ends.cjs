@@ -249,7 +249,7 @@ const WAYS = {
       this.unref();
     }),
   'works, and ends later': () => (work(), later(() => {}, 500)),
-  // In this way a thread always has unsent data, because it records a call every 10 ms until the message arrives.
+  // A thread that runs this way always has unsent data, because it records a call every 10 ms until the message arrives.
   'works, and works again after a message': () => {
     const ticks = parentPort && setInterval(() => record('tick', () => 1), 10);
     parentPort?.once('message', () => (clearInterval(ticks), work()));

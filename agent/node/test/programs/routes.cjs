@@ -1,5 +1,5 @@
 // Starts a server with the framework that the first argument names, sends requests to the server and ends. The second argument is
-// the number of requests to `/users/...`, and to unknown paths.
+// the number of requests to `/users/...`, and also the number of requests to unknown paths (`/scanned/by/...`).
 'use strict';
 
 const http = require('http');

@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The directory of the server's programs. Debian has one per version, outside of PATH; the newest is used. Otherwise PATH is
- * searched. */
+/** The directory of the server's programs. Debian has one per version, outside of PATH; the newest is used. Without such a
+ * directory, PATH is searched. */
 function programs() {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];

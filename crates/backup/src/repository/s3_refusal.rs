@@ -10,7 +10,7 @@ pub const STATUS: &str = "status code: ";
 /// Limit on the characters of the service's own message.
 const SAID_MAX: usize = 300;
 
-/// A response that has the same status again after a retry.
+/// A response that refuses a request. A retry would get the same status.
 #[derive(Debug)]
 pub struct Refusal {
     service: String,

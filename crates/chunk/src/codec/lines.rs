@@ -1,4 +1,5 @@
-//! Numbers on few straight lines. A line is several numbers with the same difference from the previous number, the slope.
+//! Numbers on few straight lines. A line is several numbers, each with the same difference from the number before it. This
+//! difference is the slope of the line.
 //!
 //! Examples are counters that alternate between no growth and steady growth, times with occasional jumps, and numbers that
 //! [`crate::semantic`] has replaced by lines within a permitted error. Floats are encoded as decimal numbers

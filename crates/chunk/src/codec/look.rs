@@ -1,5 +1,5 @@
-//! What are the properties of a column? Before any codec encodes the column, each permitted codec estimates its output
-//! size, most of them from a sample.
+//! What are the properties of a column? Before any codec encodes the column, the permitted codecs estimate their output
+//! sizes, most of them from a sample.
 //!
 //! This file and the codecs `ans/` and `multiple.rs` use each other. Like all codecs, they take a [`Look`]. A [`Look`] uses their
 //! functions to compute the cost of entropy coding, with or without division by a common divisor.

@@ -204,8 +204,8 @@ pub(crate) fn encode(numbers: Numbers<'_>, depth: u8, encoding: &Encoding) -> En
     };
     let mut best: Option<(f64, Encoded)> = None;
     for (promised, codec) in candidates {
-        // Excludes no candidate before there is an output to keep: the column may differ from its sample, so that the best
-        // candidates may fail.
+        // While no output is kept, no candidate is excluded: the column may differ from its sample, and then the best candidates
+        // may fail to encode it.
         let is_excluded = wanted == 0 || promised > most;
         if is_excluded && best.as_ref().is_some_and(|(bytes, _)| !look.is_missed(codec, *bytes)) {
             continue;

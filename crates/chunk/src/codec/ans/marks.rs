@@ -21,8 +21,8 @@ pub(super) const STRIDE: usize = 2_048;
 pub(super) struct Mark {
     /// Index of the token.
     pub(super) token: usize,
-    /// The numbers with which summation starts ([`super::firsts`]): none for order 0, the number at this position for order 1,
-    /// and also its difference to the next number for order 2.
+    /// The numbers with which summation starts ([`super::firsts`]): none for order 0; the number at this position for order 1;
+    /// this number and its difference to the next number for order 2.
     pub(super) firsts: Vec<u64>,
     pub(super) states: [usize; LANES],
     /// Position in the stream of tokens, which starts with the states.

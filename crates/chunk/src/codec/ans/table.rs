@@ -12,7 +12,7 @@ use crate::bytes::Reader;
 /// fit into one read.
 pub(super) const LOG_MAX: u32 = 11;
 const LOG_MIN: u32 = 5;
-/// The logarithm exceeds this only if rare tokens need a larger table.
+/// The logarithm exceeds this only if all [`TOKENS`] occur, or if rare tokens need a larger table.
 const LOG_ENOUGH: u32 = 9;
 /// Limit on the states that rare tokens may get in excess of their share: one in `2^EXCESS_LOG`. This excess costs other tokens
 /// 0.006 bits each.
