@@ -202,7 +202,8 @@ const LINES: [Line; 18] = [
     ("token added", "confined", "", ""),
 ];
 
-/// Sends a request of each kind that the server refuses. Those that are noted once a minute are sent several times.
+/// Sends a request of each kind that the server refuses. If refusals of a kind get one line a minute in the audit log, requests of
+/// this kind are sent several times.
 fn refuse_each_kind(guarded: &Guarded) {
     let (server, at) = (&guarded.server, guarded.server.records);
     let reader = guarded.token("reader", &["--role", "read"]);
@@ -217,7 +218,7 @@ fn refuse_each_kind(guarded: &Guarded) {
     };
     let admin_only = "/api/v1/admin/merge";
     let evil = ("Origin", "https://evil.example");
-    // Each refusal is sent several times, and gets one line a minute.
+    // Each of these requests is sent several times. Refusals of its kind get one line a minute.
     for round in 1..=3 {
         assert_eq!(server.post("/write", &[], b"a value=1").status, 401);
         let of_ended = [("Cookie", "tacho_session=ended")];

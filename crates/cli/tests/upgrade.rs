@@ -403,7 +403,8 @@ async fn rows(driver: &dyn Driver) -> Vec<Row> {
     all
 }
 
-/// Changes the value of the first row that is accepted, `what` in words. Returns the row before and after.
+/// Changes the value of the first row that `is_it` accepts. `what` describes this row in a message. Returns the row before and
+/// after the change.
 fn change_row(
     what: &str,
     data: &Path,

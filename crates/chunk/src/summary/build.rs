@@ -190,7 +190,7 @@ impl<'a> Gathered<'a> {
         Some(CallSummary { operations, slot_s, cells, points, requests, loose: self.loose() })
     }
 
-    /// The cells that have figures. Writes the index of each in the result to `numbers`.
+    /// The cells that have figures. For each of them, sets its item of `numbers` to its index in the result.
     fn cells(&self, numbers: &mut [Option<u32>]) -> Vec<Cell> {
         let mut cells: Vec<Cell> = vec![];
         let mut counts = counted(&self.durations).peekable();

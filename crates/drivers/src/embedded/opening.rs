@@ -336,7 +336,7 @@ fn by_number(files: &[(u32, Loaded)], number: u32) -> Option<&Loaded> {
     files.iter().find(|(found, _)| *found == number).map(|(_, loaded)| loaded)
 }
 
-/// Logs what copies of damaged ends and notes of missing ends in the quarantine state.
+/// Logs each copy of a damaged end and each note about a missing end that is in the quarantine.
 fn log_quarantine(directory: &Path, names: &[String]) {
     for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
         tracing::warn!(
