@@ -166,8 +166,8 @@ impl Identities {
         self.0.push((number, is_proven, store));
     }
 
-    /// Files that are not proven and belong to another store, each with the store that its rows name. The own store is the one that
-    /// the proven files name. If none of them names a store, `others` applies: the own store according to files other than segments.
+    /// Files that are not proven and belong to another store, each with the store that its rows name. The own store is the one
+    /// that the proven files name. If none of them names a store, `others` applies: the own store according to other files.
     pub fn foreign(&self, others: &BTreeSet<u128>) -> Vec<(u32, u128)> {
         let proven = self.0.iter().filter(|(_, is_proven, _)| *is_proven).filter_map(|(_, _, store)| *store);
         let mut own: BTreeSet<u128> = proven.collect();

@@ -155,8 +155,8 @@ impl Opened {
         findings
     }
 
-    /// Calls `each` with the offset and the row of each damaged place that the load found and that has the size of a row. The keys
-    /// of these rows may be damaged. A second call finds no rows.
+    /// Calls `each` with the offset and the row of each damaged place that the load found and that has the size of a row. The
+    /// keys of these rows may be damaged. A second call finds no rows.
     pub fn each_damaged_row(&mut self, mut each: impl FnMut(Offset, &RowRef<'_>)) {
         for (from, to) in std::mem::take(&mut self.places) {
             let mut head = [0; ROW_HEAD_BYTES];

@@ -1,6 +1,6 @@
-//! Which damaged rows were deleted later? In a file without an intact index, nothing confirms the key of a damaged row, so the key
-//! may be damaged, too. The key is probably intact if a later deletion has the same key, and no intact row has this key: the store
-//! writes each key of a chunk once.
+//! Which damaged rows were deleted later? In a file without an intact index, nothing confirms the key of a damaged row, so the
+//! key may be damaged, too. The key is probably intact if a later deletion has the same key, and no intact row has this key: the
+//! store writes each key of a chunk once.
 //!
 //! The deletions are searched only if a file without an intact index has damaged rows. This takes a second pass over the entries
 //! of all files.
