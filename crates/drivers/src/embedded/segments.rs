@@ -118,8 +118,8 @@ impl Segments {
         self.for_purpose(purpose, |segments| segments.try_append(rows, purpose, handles))
     }
 
-    /// Refuses a write that must not use the reserve while the reserve is released. Otherwise such writes would use up the space
-    /// that deletions need.
+    /// While the reserve is released, refuses a write that must not use it. Otherwise such writes would use up the space that
+    /// deletions need.
     fn admit(&mut self, bytes: u64, purpose: Purpose) -> Result<()> {
         if self.released.is_some() {
             self.refill_reserve();

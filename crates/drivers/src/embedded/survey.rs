@@ -51,7 +51,7 @@ pub struct Survey {
     /// that parts are missing.
     pub refusal: Refusal,
     identities: Identities,
-    /// Files that are not those which the manifest describes, and the reasons.
+    /// Files whose bytes show that they are not the files that the manifest describes, each with the reason.
     refuted: Vec<(u32, String)>,
     /// For each segment, the bytes that were on disk according to the manifest and `END`. Empty unless an operator has permitted
     /// that parts are missing.

@@ -64,8 +64,8 @@ impl Opened {
         self.expected.length
     }
 
-    /// Loads the file in the same way as a server start, but reads bad sectors as zeros. Returns the result, and findings about
-    /// the file as a whole, its header, its index, its end, and bad sectors after the rows and the index.
+    /// Loads the file in the same way as a server start, but reads bad sectors as zeros. Returns the result and some findings:
+    /// about the file as a whole, about its header, index and end, and about bad sectors after the rows and the index.
     pub fn load(&mut self, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
         let file = self.file.clone();
         self.load_from(&|bytes, at| file.read_at(bytes, at), each)
