@@ -88,8 +88,8 @@ impl Segments {
         }
     }
 
-    /// Quarantines a copy of the end that [`Self::cut_torn`] will cut off, if an operator permits missing parts. This call
-    /// must precede all other changes of the directory, because only the old `END` and the old manifest show that the end
+    /// Quarantines a copy of the end that [`Self::cut_torn`] will cut off. Called only if an operator permits missing parts. This
+    /// call must precede all other changes of the directory, because only the old `END` and the old manifest show that the end
     /// was acknowledged. Later steps replace both. If the process dies after these steps, the next start must find the copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
