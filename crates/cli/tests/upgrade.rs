@@ -245,7 +245,7 @@ fn find(store: &Store, kind: Kind, labels: &[(&str, &str)]) -> SeriesId {
 
 /// A part of a data directory that is changed to a newer version.
 struct Newer {
-    /// The file, or the row in words.
+    /// The file or the row, as messages name it.
     what: &'static str,
     expect: &'static str,
     change: Box<dyn Fn(&Path)>,
@@ -268,8 +268,8 @@ fn of_files(
     Newer { what, expect, change: Box::new(change) }
 }
 
-/// Sets the byte at `at` in the value of a row of this table and partition to `version`. `clustering` is the key of the row; any
-/// row of the partition if it is empty.
+/// Sets the byte at `at` in the value of the first row with this table, partition and clustering key to `version`. An empty
+/// partition or clustering key matches all.
 fn of_row(
     (what, expect): (&'static str, &'static str),
     (table, partition, clustering): (Table, &'static [u8], &'static [u8]),
