@@ -45,7 +45,7 @@ pub struct MemberInfo {
     pub stats: Stats,
     /// Name of the codec, as in the tables of the format page.
     pub codec: &'static str,
-    /// Size in the body, bytes; 0 if all values are equal, because the header then contains the value.
+    /// Size in the body, bytes; 0 if the header contains the value instead, because all values are equal.
     pub bytes: usize,
     /// The loss of the values; `None` if they are lossless.
     pub loss: Option<Loss>,

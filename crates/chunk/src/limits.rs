@@ -5,8 +5,8 @@ pub const CHUNK_RECORDS_MAX: usize = 1 << 20;
 /// Limit on the series of a group. Each series is a column of values in a chunk of samples. A host reports tens of metrics at the
 /// same times. More columns would make the header large.
 pub const GROUP_MEMBERS_MAX: usize = 64;
-/// Limit on events, carried calls, attributes, or template slots per chunk. Bounds the memory that a few hostile bytes
-/// can request (32 MiB per column).
+/// Limit on the events of a chunk. The same limit applies to carried calls, to attributes and to template slots. Bounds the
+/// memory that a few hostile bytes can request (32 MiB per column).
 pub const CHUNK_EVENTS_MAX: usize = 1 << 22;
 /// Limit on the bytes of one column of strings in any form except plain, after decompression and after expanding a dictionary
 /// or templates. The encoder stores larger columns plain.

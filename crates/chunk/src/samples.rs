@@ -1,5 +1,5 @@
-//! How are the samples of one series read from a chunk? A chunk of version 1, which is no longer written, has one series with
-//! times in any order. Of a chunk of version 2, only the first member is read.
+//! How are the samples of one series read from a chunk? A chunk of samples of version 1, which is no longer written, has one
+//! series with times in any order. Of a chunk of version 2, only the first member is read.
 
 use tacho_model::{Sample, Timestamp, ValueType};
 

@@ -126,7 +126,7 @@ impl PartialEq for Times {
 
 impl Eq for Times {}
 
-/// Overflows only for indexes beyond the end.
+/// The product may wrap, but the sum is exact for the index of each time, because all times are within `i64`.
 const fn moment(start: Timestamp, step: i64, place: usize) -> Timestamp {
     start.wrapping_add(step.wrapping_mul(place as i64))
 }

@@ -62,8 +62,8 @@ impl EncodedGroup {
         self.chunks.iter().map(|chunk| chunk.bytes.len()).sum()
     }
 
-    /// The samples of some columns in the chunks that overlap the range, as one piece per chunk. Decodes the times of each chunk
-    /// only once, like the store.
+    /// For each of `columns`: its samples in the chunks that overlap the range, one piece per chunk. Decodes the times of each
+    /// chunk only once, like the store.
     ///
     /// # Errors
     /// If a chunk cannot be decoded, which would be a bug.

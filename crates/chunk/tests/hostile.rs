@@ -39,8 +39,8 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Recomputes checksums, so that damage reaches the decoders: that of the header, and that of all columns of entries or
-/// executions. Does not change the checksums of filters, of a summary, and of each column of a group.
+/// Recomputes the checksum of the header, and in a chunk of entries or executions the checksum of all columns, so that damage
+/// reaches the decoders. Does not change the checksums of filters, of a summary, or of a column of a group.
 fn repair(bytes: &mut [u8]) {
     let of_group = bytes.get(4) == Some(&2);
     let prefix = if of_group { 16 } else { 20 };

@@ -35,8 +35,8 @@ fn group(at: &[i64], members: &[(u16, ValueColumn)]) -> Header {
     header.clone()
 }
 
-/// Reads one member from the parts of a chunk that this member needs. Checks that these parts have no columns of other members,
-/// and no columns of values for a time range without samples.
+/// Reads one member from the parts of a chunk that this member needs. Checks that these parts have no columns of other members.
+/// Also checks that the parts for a time range without samples have no columns of values.
 fn parts(bytes: &[u8], at: &[i64], (wanted, values): (u16, &ValueColumn)) {
     let gathered = |range| {
         let parts = Chunk::parts(bytes, range, |member| member == wanted).unwrap();

@@ -90,8 +90,8 @@ fn put_layouts(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::LayoutForm, &column(slots(), |slot| slot.form as u64));
 }
 
-/// An agent derives trace and span ids from one counter, so an id can often be stored as a small difference between its counter
-/// and the span base.
+/// An agent derives trace and span ids from one counter. So the counter of an id is often near the span base, which is a value of
+/// the same counter, and their difference takes less space than the id.
 fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let rows = || block.rows.iter();
     let bases = column(rows(), |row| row.base);

@@ -1,9 +1,9 @@
 //! How are millions of calls stored in a few bytes each?
 //!
-//! The carried calls and events of a segment, without times, are its [`Shape`]. Its attributes without values are its layout.
-//! Equal shapes and equal layouts are stored once ([`block`]). The remaining data of a segment form a row: ids, times
-//! ([`times`]) and attribute values ([`attributes`]). Each kind of number has its own column ([`encode`], [`decode`]). A search
-//! for an attribute decodes only a few columns ([`probe`]).
+//! The [`Shape`] of a segment has its events without times, and its carried calls: those that are already open at its start. Its
+//! attributes without values are its layout. Equal shapes and equal layouts are stored once ([`block`]). The remaining data of a
+//! segment form a row: ids, times ([`times`]) and attribute values ([`attributes`]). Each kind of number has its own columns
+//! ([`encode`], [`decode`]). A search for an attribute decodes only a few columns ([`probe`]).
 
 mod attributes;
 mod block;

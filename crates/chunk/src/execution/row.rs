@@ -135,7 +135,7 @@ impl RowRef<'_> {
         self.deltas().iter().fold(0, |sum: u64, delta| sum.saturating_add(*delta))
     }
 
-    /// Range from the enter of the oldest carried call, or else the first event, to the last event.
+    /// Range from the enter of the oldest carried call to the last event. Without carried calls, it starts at the first event.
     pub fn range(&self) -> TimeRange {
         let oldest = self.ages().iter().copied().max().unwrap_or(0);
         let (start, end) = (

@@ -99,8 +99,8 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// The refused calls, as indexes in the shape. A refused call has a status from 400 to 499. It has not failed, because the
-    /// client is at fault (`docs/concepts.md`).
+    /// The refused calls, as indexes in the shape: the calls with a status from 400 to 499. Such a status alone does not make a
+    /// call `failed`, because the client is at fault (`docs/concepts.md`).
     pub fn refused(self) -> impl Iterator<Item = usize> + use<'a> {
         self.statuses().filter(|(_, status)| (400..500).contains(status)).filter_map(move |(call, _)| {
             let carried = self.shape().carried();

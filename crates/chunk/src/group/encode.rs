@@ -17,7 +17,8 @@ use crate::times::regular_step;
 use crate::values::Values;
 use crate::{Encoding, Loss, verify};
 
-/// Masks of two bits, and the position of the decimals, in the flags of a column.
+/// In the flags of a column: the bit of a lossy column, the bit of a column with equal values, and the position of the number of
+/// decimals.
 pub(super) const LOSSY: u8 = 1 << 2;
 pub(super) const UNIFORM: u8 = 1 << 3;
 pub(super) const DECIMALS_SHIFT: u8 = 4;
@@ -32,8 +33,8 @@ pub struct GroupColumn<'a> {
     pub loss: Option<Loss>,
 }
 
-/// Encodes samples that share their times. `time_error_max` is the largest difference between a time and the recorded
-/// time, in ns; 0 if they are equal.
+/// Encodes samples that share their times. `time_error_max` is the largest difference between a time in `at` and the recorded
+/// time, in ns; 0 if all are equal.
 ///
 /// # Panics
 /// If there are no times, more than [`CHUNK_RECORDS_MAX`], or times that are not strictly ascending. If there are no

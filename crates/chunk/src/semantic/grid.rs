@@ -31,7 +31,7 @@ impl Interval {
     }
 }
 
-/// The integers of each value for which `integer / 10^exponent` is within the tolerance.
+/// For each value, the interval of the integers for which `integer / 10^exponent` is within the tolerance of the value.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) exponent: u8,

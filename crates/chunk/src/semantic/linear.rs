@@ -7,9 +7,9 @@ use crate::loss::Tolerance;
 
 /// Number of finer grids that are tried. A finer grid has more slopes for a long line, but each slope takes more bits.
 const FINER: u8 = 3;
-/// Bits of a line on the coarsest grid, and additional bits on a grid that is ten times finer. Measured on smooth and
-/// noisy waves.
+/// Bits of a line on the coarsest grid, measured on smooth and noisy waves.
 const LINE_BITS: f64 = 7.5;
+/// Additional bits of a line on a grid that is ten times finer.
 const FINER_BITS: f64 = std::f64::consts::LOG2_10;
 
 /// Columns within the tolerance that may be small: a column with lines that meet, and a column with level lines.

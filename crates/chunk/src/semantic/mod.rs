@@ -135,8 +135,11 @@ pub fn apply(
 }
 
 /// Changes the values at the indexes `exact` within the tolerance. An earlier call changed the other values; they are not changed
-/// again. Tries the requested method and rounding, and keeps the smaller column with its method in the loss. Integers can only be
-/// rounded.
+/// again. Tries the requested method and rounding, and returns the column with the fewest bytes. The loss names the method of
+/// this column. Integers can only be rounded.
+///
+/// # Errors
+/// If no column takes fewer bytes than `values`.
 pub fn simplify(
     values: Values<'_>,
     exact: &[Range<usize>],

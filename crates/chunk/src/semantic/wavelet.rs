@@ -33,7 +33,8 @@ fn filled(values: &[f64]) -> Vec<f64> {
     filled
 }
 
-/// The overall mean, then half the difference between the means of both halves, of the quarters, and so on to neighbours.
+/// First the overall mean. Then, for each part, half the difference between the means of its two halves. The parts are the whole,
+/// its halves, its quarters, and so on to pairs of neighbours.
 fn differences(values: &[f64]) -> Vec<Vec<f64>> {
     let mut levels = vec![];
     let mut means = values.to_vec();

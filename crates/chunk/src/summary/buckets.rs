@@ -12,8 +12,8 @@ const ERROR_PERCENT: u64 = 1;
 /// `ERROR_PERCENT` as a fraction.
 pub const SKETCH_ERROR: f64 = 0.01;
 
-/// Binary logarithm of the number of parts into which the numbers from a power of two to the next are divided. The search of a
-/// bucket starts with the part of the duration.
+/// Binary logarithm of the number of parts into which the numbers from a power of two to the next are divided. The search for the
+/// bucket of a duration begins at the first bucket of the part with the duration.
 const PART_BITS: u32 = 6;
 
 static BUCKETS: LazyLock<Buckets> = LazyLock::new(Buckets::new);
@@ -25,7 +25,7 @@ struct Buckets {
     guesses: Vec<u16>,
 }
 
-/// Last number of the bucket that begins at `start`. `start + d / 2` represents a bucket of `d + 1` numbers.
+/// Last number of the bucket that begins at `start`. The number `start + d / 2` represents a bucket from `start` to `start + d`.
 fn last(start: u64) -> u64 {
     let per_cent = 100 / ERROR_PERCENT;
     let half = start / per_cent;

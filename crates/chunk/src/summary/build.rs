@@ -16,7 +16,7 @@ use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
 /// A block with fewer calls has no summary, because its calls are read almost as fast as a summary.
 const CALLS_MIN: usize = 256;
 /// Minimum mean number of calls per point, except with the longest slots. At two calls per point, slots of one minute take 0.2
-/// bytes per call more than slots of 15 minutes, which is 5 % of a chunk. PromQL needs slots of one minute.
+/// bytes per call more than slots of 15 minutes. This difference is 5 % of a chunk. PromQL needs slots of one minute.
 const CALLS_PER_POINT: usize = 2;
 
 const MINUTE_NS: i64 = SLOTS_S[0] * SECOND_NS;
@@ -190,7 +190,7 @@ impl<'a> Gathered<'a> {
         Some(CallSummary { operations, slot_s, cells, points, requests, loose: self.loose() })
     }
 
-    /// The cells that have figures. Writes the index of each in the result to `numbers`.
+    /// The cells that have figures. For each of them, sets its item of `numbers` to its index in the result.
     fn cells(&self, numbers: &mut [Option<u32>]) -> Vec<Cell> {
         let mut cells: Vec<Cell> = vec![];
         let mut counts = counted(&self.durations).peekable();

@@ -85,7 +85,7 @@ pub struct Point {
     pub errors: u64,
 }
 
-/// Calls of all operations in one slot that may be requests.
+/// Durations of the calls of one class in one slot, over all operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestSlot {
     pub slot: i64,

@@ -8,8 +8,8 @@ use super::rng::Rng;
 pub struct Log {
     pub name: &'static str,
     line: fn(&mut State) -> String,
-    /// Maximum size relative to the text, including times and header: of a sealed chunk with 180 lines, and of a full merged
-    /// chunk.
+    /// Maximum size of a chunk, including times and header, as a fraction of the size of the text. The first number is for a
+    /// sealed chunk with 180 lines, the second for a full merged chunk.
     pub shares_max: [f64; 2],
 }
 

@@ -208,7 +208,7 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Like [`check_data_directory`], but also accepts a directory with journals in which `chunks/` is missing or is not a directory.
+/// Like [`check_data_directory`], but also accepts a data directory without a directory `chunks/`, if it has journals.
 pub fn check_damaged_directory(data: &Path) -> Result<(), Failure> {
     let is_journal = |entry: io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "journal"))

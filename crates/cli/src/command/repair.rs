@@ -27,8 +27,8 @@ pub struct Repair {
     /// New directory; it must be empty or absent
     #[arg(long, value_name = "NEW")]
     into: PathBuf,
-    /// Also read this file, although a finding says that it is of another or an unknown store, or has another journal's name;
-    /// its name as in the finding. Can be given several times
+    /// Also read this file, named as in the finding, although the finding says that it is of another or an unknown store, or has
+    /// another journal's name. Can be given several times
     #[arg(long, value_name = "FILE")]
     accept: Vec<String>,
     /// Print one JSON object for each loss, at most 100,000, and one with the totals

@@ -123,8 +123,9 @@ fn check_apart(to: &Path, repository: &str) -> Result<(), Failure> {
     }
 }
 
-/// The backup that `at` selects, by its id or as the newest backup not later than a time; or the newest backup of at most
-/// `generation`. Without both, the newest of all.
+/// The backup that `at` selects: by its id, or as the newest backup that is not later than a time. With `generation`, the newest
+/// backup whose generation is at most this number. With neither, the newest backup. If the repository has backups of several
+/// directories, only an id selects a backup.
 fn chosen(repository: &Repository, at: Option<&str>, generation: Option<u64>) -> Result<Record, Failure> {
     let ids = repository.ids().map_err(failed)?;
     let list = format!("tacho backup list {} shows the backups", repository.location());

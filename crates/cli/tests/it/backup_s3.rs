@@ -1,4 +1,4 @@
-//! Tests a backup repository in a bucket of moto, a server with the API of S3, which is installed once from PyPI.
+//! Tests a backup repository in a bucket of moto, a server with the API of S3. The tests install moto from PyPI if it is missing.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -245,11 +245,11 @@ fn send(signal: &str, process: &std::process::Child) {
     assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap().success());
 }
 
-/// Number of repairs of which one is interrupted before it ends.
+/// Limit on the attempts to interrupt a repair before it ends.
 const INTERRUPTIONS_MAX: usize = 200;
 
-/// Interrupts a repair after it has begun the new directory. The repair is stopped while the test looks at the directory, so it
-/// cannot end in between. A repair that ends before is repeated.
+/// Interrupts a repair after it has begun the new directory. SIGSTOP halts the repair while the test looks at the directory, so
+/// that the repair cannot end before it gets SIGINT. If a repair ends earlier, the test starts another one.
 fn interrupted(data: &Path, into: &Path) -> std::process::ExitStatus {
     for _ in 0..INTERRUPTIONS_MAX {
         let _ = std::fs::remove_dir_all(into);

@@ -11,8 +11,8 @@ use tacho_server::http::route::Need;
 use crate::support::tokens::{self, Agent, add_to, ask, audit};
 use crate::support::{Response, Server};
 
-/// Part of all names and texts of the team whose series the confined tokens may not see. No answer to a request with a confined
-/// token, or without a token, may contain this text.
+/// A text that is in each name and text of the team whose series the confined tokens may not see. No answer to a request with a
+/// confined token, or without a token, may contain it.
 const FOREIGN: &str = "foreign";
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 /// Parameters that ask for other series. Some have names similar to names of these series, because errors suggest similar

@@ -444,7 +444,7 @@ fn silent_and_stalled_connections_do_not_block_others() {
     wait_for("a free connection", || (server.get("/api/v1/query?query=1").status == 200).then_some(()));
 }
 
-/// Sends more unfinished bodies than `requests_max`: writes, an import, a request for checksums, and forms.
+/// Sends more than `requests_max` unfinished bodies: writes, an import, a request for checksums, and forms.
 #[test]
 fn slow_bodies_do_not_block_others() {
     let data = tempfile::tempdir().unwrap();

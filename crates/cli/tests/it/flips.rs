@@ -294,7 +294,7 @@ fn a_flipped_bit_of_an_undamaged_directory_changes_the_exit_code() {
     assert_eq!(check(&data, &[]).0, 0);
 }
 
-/// The time in a record of [`records`], which is the first word after the labels that is a number.
+/// The time in a record of [`records`]: the first word after the labels that is a number.
 fn time_of(record: &str) -> i64 {
     let mut numbers = record.split(' ').filter_map(|word| word.parse().ok());
     numbers.find(|at| *at >= START).unwrap_or_else(|| panic!("{record}"))

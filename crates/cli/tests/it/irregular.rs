@@ -46,7 +46,7 @@ struct Case {
     repair: Outcome,
     /// A command that opens the directory read-only, such as `tacho export --data`.
     read: Outcome,
-    /// Whether the repair keeps the records of the other files only.
+    /// Whether the repair loses the records of the file.
     is_loss: bool,
 }
 

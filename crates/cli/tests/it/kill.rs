@@ -1,7 +1,7 @@
 //! Tests that acknowledged records are on disk. The real server is killed at random moments, and every acknowledged record must
 //! exist exactly once.
 //!
-//! At the same time the server merges all adjacent chunks, deletes records on request, and expires its own series.
+//! At the same time the server merges chunks as often as possible, deletes records on request, and expires its own series.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -157,7 +157,7 @@ fn every_acknowledged_record_exists_exactly_once_after_many_kills() {
     check_store(data.path(), &senders, &writer, &deleter);
 }
 
-/// Any two adjacent chunks are merged. The server's own series expire after a second.
+/// Two adjacent chunks of similar size are enough for a merge. The server's own series expire after a second.
 const CONFIG: &str = r#"
 merge_rows = 2
 merge_cpu_percent = 100

@@ -196,7 +196,8 @@ const LINES: [Line; 19] = [
     ("token added", "confined", "", ""),
 ];
 
-/// Sends a request of each kind that the server refuses. Those that get one line a minute are sent several times.
+/// Sends a request of each kind that the server refuses. If refusals of a kind get one line a minute in the audit log, a request
+/// of this kind is sent several times.
 fn refuse_each_kind(guarded: &Guarded) {
     let (server, at) = (&guarded.server, guarded.server.records);
     let reader = guarded.token("reader", &["--role", "read"]);

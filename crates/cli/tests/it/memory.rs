@@ -79,7 +79,7 @@ fn a_line_whose_fields_repeat_long_tags_does_not_crash_the_server() {
         "{said}"
     );
     assert_eq!((count(&server, "good"), count(&server, "{__name__=~%22wide.*%22}")), (2, 0));
-    // These series are within the limits of one series, but their labels would take 1.8 GB.
+    // Each of these series is within the limits of one series, but the labels of all of them would take 1.8 GB.
     let body = format!("{}good,host=c value=1\n", line("long", 60, 1_000, 30_000));
     let said = post_gzip(&server, &body).text();
     assert!(said.contains("labels of the new series of this line exceed 8388608 bytes"), "{said}");
@@ -186,7 +186,8 @@ fn concurrent_bodies_with_long_names_of_series_do_not_crash_the_server() {
 /// Number of concurrent requests, slightly below the default of `--requests-max`.
 const AT_ONCE: usize = 60;
 
-/// Sends `count` requests at once. Returns the statuses of their responses, and the open connections with the unread rest.
+/// Sends `count` requests at once. Returns for each request the status of its response, and the open connection with the unread
+/// rest of the response.
 fn unread(server: &Server, path: &str, count: usize) -> Vec<(u16, TcpStream)> {
     let ask = |_| {
         let mut stream = TcpStream::connect(server.http).expect("server accepts");

@@ -1,5 +1,5 @@
-//! Follows the remedies in the message of a refused start to the letter. After one message, the next start succeeds, and all
-//! records of the undamaged files are there.
+//! Follows the remedies in the message of a refused start to the letter. After the remedies of one message, the next start
+//! succeeds, and all records of the undamaged files are there.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;

@@ -183,7 +183,7 @@ fn a_journal_and_its_copy_under_another_name_are_not_both_read() {
     assert_eq!(records(&data), all);
 }
 
-/// The other segment is shorter or longer than the missing one.
+/// The segment of the other store is shorter or longer than the missing segment.
 #[test]
 fn a_segment_of_another_store_is_not_taken_for_a_missing_one() {
     let place = tempfile::tempdir().unwrap();

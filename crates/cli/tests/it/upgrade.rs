@@ -238,7 +238,7 @@ fn find(store: &Store, kind: Kind, labels: &[(&str, &str)]) -> SeriesId {
 
 /// A part of a data directory that is changed to a newer version.
 struct Newer {
-    /// The file, or the row in words.
+    /// The file or the row, as messages name it.
     what: &'static str,
     expect: &'static str,
     change: Box<dyn Fn(&Path)>,
@@ -261,8 +261,8 @@ fn of_files(
     Newer { what, expect, change: Box::new(change) }
 }
 
-/// Sets the byte at `at` in the value of a row of this table and partition to `version`. `clustering` is the key of the row; any
-/// row of the partition if it is empty.
+/// Sets the byte at `at` in the value of the first row with this table, partition and clustering key to `version`. An empty
+/// partition or clustering key matches all.
 fn of_row(
     (what, expect): (&'static str, &'static str),
     (table, partition, clustering): (Table, &'static [u8], &'static [u8]),
@@ -397,7 +397,8 @@ async fn rows(driver: &dyn Driver) -> Vec<Row> {
     all
 }
 
-/// Changes the value of the first row that is accepted, `what` in words. Returns the row before and after.
+/// Changes the value of the first row that `is_it` accepts. `what` describes this row in a message. Returns the row before and
+/// after the change.
 fn change_row(
     what: &str,
     data: &Path,

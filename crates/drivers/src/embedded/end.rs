@@ -95,7 +95,7 @@ pub struct Writer {
     /// `None` before the first record, and after a failed append.
     file: Option<Box<dyn DiskFile>>,
     length: u64,
-    /// Whether the name of the file may not be durable.
+    /// Whether the file was renamed, so that its name may be lost in a power failure.
     is_renamed: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Is a segment file the one that the manifest describes, and to which store does it belong?
 //!
 //! A file has no identity of its own. The manifest and `END` state where it ends, and most files have rows that name their store.
-//! Each of these two facts can show that a file with the name of a missing file is from another directory.
+//! Each of these two facts can show that a file is from another directory, although the manifest lists a file of this name.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -166,8 +166,8 @@ impl Identities {
         self.0.push((number, is_proven, store));
     }
 
-    /// Files that are not proven, and whose rows name another store than those of the directory. `others` are identities of the
-    /// directory according to other files. They count only if no proven file names its store.
+    /// Files that are not proven and belong to another store, each with the store that its rows name. The own store is the one
+    /// that the proven files name. If none of them names a store, `others` applies: the own store according to other files.
     pub fn foreign(&self, others: &BTreeSet<u128>) -> Vec<(u32, u128)> {
         let proven = self.0.iter().filter(|(_, is_proven, _)| *is_proven).filter_map(|(_, _, store)| *store);
         let mut own: BTreeSet<u128> = proven.collect();

@@ -88,8 +88,8 @@ impl Segments {
         }
     }
 
-    /// Quarantines a copy of the end that [`Self::cut_torn`] will cut off, if an operator permits missing parts. This call
-    /// must precede all other changes of the directory, because only the old `END` and the old manifest show that the end
+    /// Quarantines a copy of the end that [`Self::cut_torn`] will cut off. Called only if an operator permits missing parts. This
+    /// call must precede all other changes of the directory, because only the old `END` and the old manifest show that the end
     /// was acknowledged. Later steps replace both. If the process dies after these steps, the next start must find the copy.
     fn keep_end(&self, newest: Option<u32>, files: &[(u32, Loaded)]) -> Result<()> {
         let Some(number) = newest else { return Ok(()) };
@@ -336,7 +336,7 @@ fn by_number(files: &[(u32, Loaded)], number: u32) -> Option<&Loaded> {
     files.iter().find(|(found, _)| *found == number).map(|(_, loaded)| loaded)
 }
 
-/// Logs what copies of damaged ends and notes of missing ends in the quarantine state.
+/// Logs each copy of a damaged end and each note about a missing end that is in the quarantine.
 fn log_quarantine(directory: &Path, names: &[String]) {
     for name in names.iter().filter(|name| quarantine::is_torn_end(name)) {
         tracing::warn!(

@@ -90,8 +90,8 @@ pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Resu
     Ok(to)
 }
 
-/// Makes the names in the quarantine durable, if it exists. The previous process may have ended before it did so. A later sync of
-/// `directory` makes the removal of the former names durable.
+/// Makes the names in the quarantine durable, if there is a quarantine. The previous process may have ended before it did this. A
+/// later sync of `directory` makes the removal of the former names durable.
 pub fn sync_names(disk: &dyn Disk, directory: &Path) -> Result<()> {
     sync_if_exists(disk, &path(directory), SyncPoint::SegmentQuarantineAtStart)
 }

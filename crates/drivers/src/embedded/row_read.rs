@@ -33,7 +33,7 @@ pub struct Spot<'a> {
     pub clustering: &'a [u8],
     pub place: Place,
     pub file: &'a dyn ReadFile,
-    /// Whether the row is known to be damaged. Such a row is only read whole.
+    /// Whether the row is known to be damaged. Such a row is always read whole.
     pub doubted: bool,
     pub patience: Patience,
 }

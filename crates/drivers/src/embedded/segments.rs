@@ -25,9 +25,9 @@ use super::scan::entry_of;
 /// removes it if the disk is full during a write that helps to free space. 4 MiB are enough for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
-/// Part of the bytes of rows that the heads of their batches take at most, and the manifest.
+/// When rows are copied, the heads of their batches and the manifest take at most 1/`HEADS_OF_ROWS` of the bytes of the rows.
 const HEADS_OF_ROWS: u64 = 16;
-/// Part of the reserve that rows of the Meta table may use until the reserve exists again.
+/// After the reserve is released, rows of the Meta table may use 1/`META_OF_RESERVE` of it, until the reserve exists again.
 const META_OF_RESERVE: u64 = 4;
 
 pub struct Active {
@@ -118,8 +118,8 @@ impl Segments {
         self.for_purpose(purpose, |segments| segments.try_append(rows, purpose, handles))
     }
 
-    /// Refuses a write that must not use the reserve while the reserve is released. Otherwise such writes would use up the space
-    /// that deletions need.
+    /// While the reserve is released, refuses a write that must not use it. Otherwise such writes would use up the space that
+    /// deletions need.
     fn admit(&mut self, bytes: u64, purpose: Purpose) -> Result<()> {
         if self.released.is_some() {
             self.refill_reserve();

@@ -51,7 +51,7 @@ pub struct Survey {
     /// that parts are missing.
     pub refusal: Refusal,
     identities: Identities,
-    /// Files that are not those which the manifest describes, and the reasons.
+    /// Files whose bytes show that they are not the files that the manifest describes, each with the reason.
     refuted: Vec<(u32, String)>,
     /// For each segment, the bytes that were on disk according to the manifest and `END`. Empty unless an operator has permitted
     /// that parts are missing.
@@ -443,10 +443,10 @@ fn irregular_manifest(directory: &Path, name: &str, why: &'static str) -> Error 
     error.caused_by(std::io::Error::other(why))
 }
 
-/// Removes the missing files from the manifest, and returns them, except those in the quarantine. Either an operator permitted
-/// this (`is_accepted`), or the start is refused anyway. A short file stays in the manifest with its stated length. So its
-/// missing bytes are noted, and all its intact rows are read. If no manifest can be read, `END` states the length of the growing
-/// segment.
+/// Removes the missing files from the manifest. Returns them, except those that are in the quarantine. Either an operator
+/// permitted this (`is_accepted`), or the start is refused anyway. A short file stays in the manifest with its stated length. So
+/// its missing bytes are noted, and all its intact rows are read. If no manifest can be read, `END` states the length of the
+/// growing segment.
 fn accept_files(
     (directory, is_accepted): (&Path, bool),
     manifest: &mut Manifest,

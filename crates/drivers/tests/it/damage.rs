@@ -171,7 +171,8 @@ async fn unsynced_bytes_are_not_copied() {
         &|bytes| bytes.truncate(end - batch + 15),
         // Only the length of the file reached the disk.
         &|bytes| bytes[end - batch..].fill(0),
-        // Bytes that look like half of an index, but not of the index of this file. A copy of them is kept.
+        // Bytes that look like half of an index, but not of the index of this file. The start cannot know that they were not
+        // synced, so it copies them, unlike the bytes of the other cases.
         &|bytes| {
             bytes.extend([0, 1, 1, 0, b'p', 4, 0, 0, 0, 0, 0].iter().chain(&[56, 0, 0, 0]).chain(&[0; 30]))
         },

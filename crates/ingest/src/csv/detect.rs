@@ -2,8 +2,8 @@
 //! imported.
 //!
 //! The detection chooses the delimiter, time format and number format that fit the most rows of the head. So a few broken
-//! rows change nothing. The order of day and month is never guessed, because a wrong guess would not be noticed. Ambiguous
-//! dates are an error.
+//! rows change nothing. The order of day and month is not guessed, because a wrong guess would not be noticed: ambiguous dates
+//! are an error. Only dates with AM or PM are assumed to begin with the month.
 
 use super::dialect::{Dialect, Shape};
 use super::number::{self, Numbers};

@@ -1,4 +1,4 @@
-//! Codec for texts with the same words around varying numbers and ids, such as log lines. The words are stored once, as a
+//! Codec for texts such as log lines, which have the same words around varying numbers and ids. The words are stored once, as a
 //! template. The places of the numbers and ids in a template are its slots; each slot has its own column.
 //!
 //! [`cut`] finds the slots of a text. [`slot`] encodes the texts of one slot. Texts without a template are compressed together
@@ -271,8 +271,7 @@ fn unfold(numbers: &[u64], templates: &mut [Template<'_>], table: &Texts) -> Res
 mod tests {
     use super::*;
 
-    /// Decodes a template with this many slots that no string uses, and one string without a
-    /// template.
+    /// Decodes a template with this many slots, which no string uses, and one string without a template.
     fn unused(slots: usize) -> Result<Texts, Error> {
         let encoding = Encoding::default();
         let mut bytes = vec![];

@@ -246,7 +246,8 @@ impl Lease {
         }
     }
 
-    /// If the server cannot be reached, it removes the snapshot itself: when the lease ends, or at its next start.
+    /// If the request does not reach the server, the server removes the snapshot anyway: when the lease ends, or at the next
+    /// start.
     fn release(self, runtime: &Runtime) {
         self.renewal.abort();
         let _ = runtime.block_on(self.client.delete(&self.path));

@@ -78,7 +78,7 @@ fn print(backups: &[(u64, Record)], has_more: bool) {
             record.id.to_string(),
             format!("{:.0}", record.time),
             format!("{}:{}", record.host, record.data),
-            // No journal is stored as generation 0.
+            // A backup without a journal has the generation 0.
             if record.generation == 0 { "-".to_owned() } else { record.generation.to_string() },
             units::bytes(record.bytes()),
             units::bytes(*new),

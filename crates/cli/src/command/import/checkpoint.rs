@@ -1,5 +1,5 @@
 //! A checkpoint: a position in the files, with all counts and findings up to this position. An import that resumes from a
-//! checkpoint does not read the part before this position again.
+//! checkpoint does not decode the records before this position again. Only a compressed file is decompressed up to it.
 //!
 //! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series, so
 //! a large checkpoint is written less often than the state. A checkpoint is never ahead of the state. Without a checkpoint, the

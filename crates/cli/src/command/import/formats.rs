@@ -163,8 +163,8 @@ impl Formats {
 }
 
 impl Reading {
-    /// If the format does not support options for names, labels or kind of the series: the first such option that is given, and
-    /// the name of the format. The caller reports an error, because the series would be wrong if the option were ignored.
+    /// The first given option that the format does not support, and the name of the format. The checked options set the names,
+    /// labels or kind of the series. The caller reports an error, because the series would be wrong if the option were ignored.
     fn not_for(&self, format: Format) -> Option<(&'static str, &'static str)> {
         let what = match format {
             Format::Csv | Format::Parquet => return None,

@@ -1,8 +1,8 @@
 //! The state file records the progress of an import. After an interruption, the same command resumes the import.
 //!
 //! The same files are always cut into the same pieces, and pieces are numbered. So the number of the last stored piece is enough
-//! to resume. The store keeps this number, too, and stores each piece only once. With a checkpoint (`checkpoint.rs`), the part
-//! before the checkpoint is not read again.
+//! to resume. The store keeps this number, too, and stores each piece only once. With a checkpoint (`checkpoint.rs`), the records
+//! before the checkpoint are not decoded again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;

@@ -38,8 +38,8 @@ pub struct Verdict {
     pub differing: Vec<(String, Tally, Tally)>,
     /// Number of records older than the retention, by retention in ns.
     pub expired: BTreeMap<u64, u64>,
-    /// Number of series that could not be compared: their times are not ascending or too old, and the files could not be read
-    /// a second time, or have [`SECOND_SAMPLES_MAX`] or more records of such series.
+    /// Number of series that could not be compared. Some of their times are too old or not in ascending order, so the files must
+    /// be read a second time. This is not possible, or the files have [`SECOND_SAMPLES_MAX`] or more records of such series.
     pub unknown: u64,
 }
 
@@ -175,7 +175,7 @@ pub async fn verify(target: &mut Target, ledger: &Ledger, again: Option<&Feed>) 
     Ok(verdict)
 }
 
-/// Reads the files again, for series with times that are not ascending or too old.
+/// Reads the files again, for series with times that are too old or not in ascending order.
 fn compare_again(
     verdict: &mut Verdict,
     open: HashMap<(Kind, SeriesId), Open>,

@@ -99,8 +99,9 @@ impl Trials {
         self.done[at].candidate == usual
     }
 
-    /// Considers the trials that have the chunk size and the tolerance of trial `best`, and its bytes within [`NOISE`]. Their
-    /// times are assumed to differ only by noise. Returns the one with the fewest settings that are not the default.
+    /// Considers the trials that have the same chunk size and tolerance as the trial `best`, and whose bytes differ by at most
+    /// [`NOISE`] from its bytes. The times of these trials are assumed to differ only by noise. Returns the trial with the fewest
+    /// settings that are not the default.
     pub fn plainest(&self, best: usize) -> usize {
         let Trial { candidate, cost, .. } = &self.done[best];
         let same = |trial: &&Trial| {

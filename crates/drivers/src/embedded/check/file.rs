@@ -64,8 +64,8 @@ impl Opened {
         self.expected.length
     }
 
-    /// Loads the file in the same way as a server start, but reads bad sectors as zeros. Returns the result, and findings about
-    /// the file as a whole, its header, its index, its end, and bad sectors after the rows and the index.
+    /// Loads the file in the same way as a server start, but reads bad sectors as zeros. Returns the result and some findings:
+    /// about the file as a whole, about its header, index and end, and about bad sectors after the rows and the index.
     pub fn load(&mut self, each: impl FnMut(Entry<'_>)) -> Result<(Loaded, Vec<Finding>)> {
         let file = self.file.clone();
         self.load_from(&|bytes, at| file.read_at(bytes, at), each)
@@ -155,8 +155,8 @@ impl Opened {
         findings
     }
 
-    /// Passes the rows in the damaged places that the load found to `each`, with their offsets. Their keys may be damaged. A
-    /// second call finds none.
+    /// Calls `each` with the offset and the row of each damaged place that the load found and that has the size of a row. The
+    /// keys of these rows may be damaged. A second call finds no rows.
     pub fn each_damaged_row(&mut self, mut each: impl FnMut(Offset, &RowRef<'_>)) {
         for (from, to) in std::mem::take(&mut self.places) {
             let mut head = [0; ROW_HEAD_BYTES];

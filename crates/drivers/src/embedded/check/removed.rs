@@ -1,9 +1,9 @@
-//! Which damaged rows were deleted later? If no index has the key of a damaged row, the key may be damaged, too. The key is
-//! probably intact if a later deletion has the same key, and no intact row has this key: the store writes each key of a chunk
-//! once.
+//! Which damaged rows were deleted later? In a file without an intact index, nothing confirms the key of a damaged row, so the
+//! key may be damaged, too. The key is probably intact if a later deletion has the same key, and no intact row has this key: the
+//! store writes each key of a chunk once.
 //!
-//! The deletions are searched only if a file has damaged rows with a key that no index has. This takes a second pass over the
-//! indexes of all files.
+//! The deletions are searched only if a file without an intact index has damaged rows. This takes a second pass over the entries
+//! of all files.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -25,8 +25,8 @@ impl Bench {
         Self { directory: tempfile::tempdir().unwrap(), disk: FaultyDisk::default() }
     }
 
-    /// A bench for tests that often open a directory: in memory, if the system has such a file system, and without syncs of the
-    /// real disk. Simulated power failures work as usual.
+    /// A bench for tests that often open a directory. The directory is in a file system in memory if there is one, and the real
+    /// disk is not synced. Simulated power failures work as usual.
     pub fn quick() -> Self {
         let bench = match tempfile::tempdir_in("/dev/shm") {
             Ok(directory) => Self { directory, disk: FaultyDisk::default() },
@@ -44,8 +44,8 @@ impl Bench {
         self.try_open().await.unwrap()
     }
 
-    /// Opens the driver and puts a row, on a disk that stops after a number of operations. Returns whether both succeeded.
-    /// Otherwise, this function simulates a power failure, after which the disk works again.
+    /// Opens the driver and puts a row, on a disk that stops after a number of operations. Returns whether both succeeded. If one
+    /// failed, simulates a power failure, after which the disk works again.
     pub async fn starts_within(&self, operations: u64) -> bool {
         self.disk.set_operations(operations);
         // A start may succeed on a stopped disk, for example if only the manifest was not written. Then the put fails.
