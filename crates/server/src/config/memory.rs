@@ -1,5 +1,5 @@
-//! The memory that this process may use: the minimum of the machine's memory, the limits of its cgroups, and the resource limit
-//! of the process.
+//! The memory that this process may use: the minimum of the machine's memory, the limits of the process's cgroups, and the
+//! resource limit of the process.
 
 use std::path::Path;
 
