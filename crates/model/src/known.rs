@@ -101,7 +101,8 @@ pub struct KnownSeries {
 /// Finds series by their spelling while one body is decoded.
 ///
 /// Other threads add spellings at the same time. After a failed lookup, a finder finds no spelling that was added after this
-/// lookup. So if some samples of a series get its number and others get its labels, those with the number are earlier in the body.
+/// lookup. So if some samples of a series get its number and others get its labels, those with the number are earlier in the
+/// body.
 pub trait FindSeries {
     fn keys(&self) -> &SpellingKeys;
 
