@@ -164,8 +164,8 @@ struct ReadSeries {
 }
 
 fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
-    // Counts the samples first, because a growing list would take three times the memory. Even with this count, a
-    // sample grows from two bytes to 24.
+    // Counts the samples first, because a growing list would take three times the memory. Even a list of the right
+    // length takes 24 bytes for a sample that has only two bytes in the message.
     let (mut pairs, mut samples) = {
         let [labels, samples] = counts(message)?;
         (Vec::with_capacity(labels.min(LABELS_MAX)), Vec::with_capacity(samples))
