@@ -41,7 +41,8 @@ impl<'f> Known<'f> {
         self.finder.is_none()
     }
 
-    /// A known series, if its labels are within the limit. `pending` are bytes of labels of found series that are not added yet.
+    /// The series with this spelling, if the store knows it and the limit permits its labels. If the limit does not, ends the
+    /// lookups. `pending`: bytes of the labels of series that were found and whose samples are not added yet.
     #[inline]
     pub fn find(&mut self, spelling: Spelling, pending: usize) -> Option<KnownSeries> {
         let series = self.finder.as_mut()?.find(spelling)?;

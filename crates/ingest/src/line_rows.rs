@@ -11,10 +11,10 @@ use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 use crate::line_protocol::{Precision, decode};
 use crate::rows::{At, Block, Broken, Rows};
 
-/// Limit on the bytes of a line with its strings. If no end is found within the limit, a quote in the line is taken as
-/// unclosed, and the line ends at its first line feed. So an unclosed quote usually breaks only one line. If the quote is
-/// nearer than this limit to the end of the file, the rest of the file is reported as one broken line. The records of the
-/// valid lines in that rest are kept.
+/// Limit on the bytes of a line with its strings. If no end of a line is found within the limit, a quote in the line is taken as
+/// unclosed, and the line ends at its first line feed. So an unclosed quote usually breaks only one line. But if the file ends
+/// within the limit, everything from the line with the unclosed quote to the end of the file is reported as one broken line. The
+/// records of the valid lines in this part are kept.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Clone, Debug)]

@@ -164,8 +164,8 @@ struct ReadSeries {
 }
 
 fn read_series(message: &[u8]) -> Result<ReadSeries, SeriesError> {
-    // Counts the samples first, because a growing list would take three times the memory. Even with this count, a
-    // sample grows from two bytes to 24.
+    // Counts the samples first, because a growing list would take three times the memory. Even a list of the right
+    // length takes 24 bytes for a sample that has only two bytes in the message.
     let (mut pairs, mut samples) = {
         let [labels, samples] = counts(message)?;
         (Vec::with_capacity(labels.min(LABELS_MAX)), Vec::with_capacity(samples))
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(read(all, &mut list), (vec![(0, 2)], "up{job=\"a\"} down".to_owned()));
         let late = series(&[("__name__", "up"), ("job", "a")], &[(i64::MAX, 1.0), (3, 1.0)]);
         assert_eq!(read(vec![late, up()], &mut list), (vec![], "up{job=\"a\"} up{job=\"a\"}".to_owned()));
-        // A series that becomes known between its samples keeps its labels, and all later ones, too.
+        // A series that the store learns between two of its samples gets labels until the end of the body.
         let spelling = decode_known(&body(vec![down(&[(1, 1.0)])]), 1 << 20, &mut list).unwrap().spellings[0];
         list.late = Some((2, spelling));
         let all = || vec![up(), down(&[(1, 1.0)]), down(&[(1, 2.0)]), up()];

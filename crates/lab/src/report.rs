@@ -42,7 +42,7 @@ pub struct TemplateReport {
 #[derive(Clone, Debug)]
 pub struct Report {
     pub connections: usize,
-    /// From the start of all connections to the end of the last one.
+    /// From the start of all connections to the end of the last connection.
     pub elapsed: Duration,
     pub templates: Vec<TemplateReport>,
     /// Bytes of the bodies of successful responses.

@@ -92,7 +92,7 @@ impl SpelledHead {
 pub struct KnownSeries {
     /// Number of the series in the index of the store.
     pub number: u32,
-    /// The number that the caller of `Store::learn` gave to the series. The server uses the number of its service.
+    /// The number that the caller of `Store::learn` gave to the series. The server gives the number of the series' service.
     pub note: u16,
     /// Length of the canonical labels, bytes.
     pub labels_bytes: u16,
@@ -100,8 +100,9 @@ pub struct KnownSeries {
 
 /// Finds series by their spelling while one body is decoded.
 ///
-/// Other threads add spellings at the same time. After a failed lookup, a finder finds no spelling that was added since. So if
-/// some samples of a series get its number and others get its labels, those with the number are earlier in the body.
+/// Other threads add spellings at the same time. After a failed lookup, a finder finds no spelling that was added after this
+/// lookup. So if some samples of a series get its number and others get its labels, those with the number are earlier in the
+/// body.
 pub trait FindSeries {
     fn keys(&self) -> &SpellingKeys;
 

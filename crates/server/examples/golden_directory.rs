@@ -1,7 +1,7 @@
 //! Sends the records of a golden data directory to a running server: `golden_directory HTTP RECORDS PART`. HTTP and RECORDS are
 //! addresses of the server, PART is 1 or 2. Part 1 also deletes some samples, adds a rule for probes, and
-//! requests a merge. A second agent sends so many calls that their merged chunk has a summary, and a declared record. Part 2
-//! also deletes the samples of a series by a pattern. `scripts/golden-directory.sh` makes such a directory.
+//! requests a merge. In part 1, a second agent sends a declared record, and so many calls that their merged chunk has a summary.
+//! Part 2 also deletes the samples of a series by a pattern. `scripts/golden-directory.sh` makes such a directory.
 
 #[path = "../tests/support/agent.rs"]
 mod agent;

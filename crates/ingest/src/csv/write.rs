@@ -9,7 +9,7 @@ use tacho_model::{Body, Entry, Labels, NAME, Sample, Timestamp, Value};
 /// prefix gets it again.
 const LABEL: &str = "label_";
 
-/// The columns of the file are the time, the series' name, `names`, and the value.
+/// The columns of the file: the time, the name of the series, one column for each label in `names`, and the value.
 pub fn write_header(out: &mut String, names: &[String]) {
     out.push_str("time,name");
     for name in names {

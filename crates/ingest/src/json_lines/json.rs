@@ -1,4 +1,4 @@
-//! Reads the part of JSON that rows need, in place: objects, arrays, strings, numbers (RFC 8259).
+//! Reads JSON (RFC 8259) in place: objects, arrays, strings, numbers, booleans and null.
 //!
 //! Numbers stay text until their type is known, so that 64-bit integers and floats stay exact.
 

@@ -12,8 +12,8 @@
 //! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
 //! - `type`: `i64` or `u64`; `f64` if absent;
 //! - `nan`: by position, the 64 bits of NaNs other than the usual NaN (0x7ff8000000000000);
-//! - `within`: the largest distances of the values and times from the recorded values and times. If it has a member
-//!   `thinned`, each value represents many recorded values. `server/src/read/reader.rs` adds `within`.
+//! - `within`: bounds of the errors: how far the values and the times may differ from the recorded ones. If `within` has a
+//!   member `thinned`, each value represents many recorded values. `server/src/read/reader.rs` adds `within`.
 //!
 //! In the second shape, `time` is a number since 1970 (s, ms, us or ns, depending on its size) or a string in ISO 8601.
 //! A `value` that is a string, an object or an array becomes an entry, but strings such as `"NaN"` and `"Infinity"` are
@@ -277,8 +277,8 @@ fn moments(mut timestamps: Cursor<'_>, nanoseconds: Option<Cursor<'_>>) -> Resul
         let at = cursor.at();
         let scalar = cursor.scalar()?;
         let ms = match &scalar {
-            // A millisecond at the limit is accepted here, because only a part of it is out of range. The sum with its
-            // nanoseconds is checked below.
+            // The first and the last possible millisecond are accepted here, because only some of their nanoseconds are out of
+            // range. The sum of milliseconds and nanoseconds is checked below.
             Scalar::Number(text) => {
                 text.parse().ok().filter(|ms: &i64| ms.unsigned_abs() <= MILLISECONDS_MAX)
             }

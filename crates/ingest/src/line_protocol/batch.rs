@@ -103,8 +103,8 @@ impl Gathering {
         }
     }
 
-    /// Adds the list of a series that has no samples in this body yet, and returns its position. Reserves the length of the
-    /// list in the last body with samples of the series, as far as `prealloc` permits.
+    /// Adds the list of a series that has no samples in this body yet, and returns its position. Reserves space for as many
+    /// samples as the series had in its last body with samples, as far as `prealloc` permits.
     #[cold]
     fn begin_list(&mut self, table: &SeriesTable, series: SeriesIndex) -> u32 {
         let position = u32::try_from(self.samples.len()).unwrap_or(u32::MAX);

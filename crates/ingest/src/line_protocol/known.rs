@@ -1,7 +1,7 @@
 //! Collects the samples of known series in the lines of one body. No labels are made for them.
 //!
-//! With more than about 50,000 series, a [`super::Decoder`] forgets its heads after each body. The store then still finds the
-//! series of a field by the bytes of the head and of the key.
+//! If a sender has more heads than a [`super::Decoder`] can remember (about 25,000 heads with one field), the decoder forgets its
+//! heads after each body. The store then still finds the series of a field by the bytes of the head and of the key.
 
 use tacho_model::{
     FindSeries, KnownSamples, KnownSeries, Sample, SpelledHead, SpellingKeys, Timestamp, Value,

@@ -10,8 +10,8 @@
 //! booleans are the u64 values 1 and 0, strings are entries. A line without a time gets the time of its arrival.
 //!
 //! Most heads are repeated, in one body and over many bodies. The series of a repeated head are found by the bytes of
-//! the head. For each head, the decoder remembers which head followed it the last time. The next line is compared with
-//! this head first. If the bytes of the head and of the field keys are equal, nothing is unescaped, copied or hashed
+//! the head. For each head, the decoder remembers the head that followed it the last time. The next line is first compared
+//! with that following head. If the bytes of the head and of the field keys are equal, nothing is unescaped, copied or hashed
 //! again. A decoder that has to forget its heads after each body asks the store for the series instead (`known.rs`).
 //! Step before: `server/src/http/`. Step after: the store takes the batch.
 

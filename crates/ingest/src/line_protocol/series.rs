@@ -388,8 +388,8 @@ impl ReadHead<'_> {
     /// The labels of a series that has its own copy of the tags.
     fn owned(&self, name: &str) -> Result<Labels, LabelError> {
         let all = Labels::new(std::iter::once((NAME, name)).chain(self.tags()));
-        // If the tags alone are already invalid, this returns their error. A number of labels or bytes in this error does not
-        // include the name.
+        // If the tags are invalid even without the name, returns the error of the tags. A number of labels or bytes in this error
+        // does not include the name.
         all.or_else(|_| Labels::new(self.tags())?.with(NAME, name))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   long   time, name, host, value       one record per row; other columns are labels
-//!   wide   time, host, cpu, memory       one series per column of numbers, named by it; texts are labels
+//!   wide   time, host, cpu, memory       one record per number, in a series named by the column; texts are labels
 //! ```
 //! `plan.rs` determines the roles of the columns. `cell.rs` and `times.rs` read cells. `sort.rs` assigns the values of
 //! the rows to their series. `write.rs` writes long files, whose layout is in `own.rs`. The crate `parquet` decodes the

@@ -20,8 +20,9 @@ use crate::reader::Reader;
 /// Limit in bytes on the pages of all columns that are read together. Most writers use pages and dictionaries of one MiB. With
 /// this size, 64 columns take half of the limit. Pages of DuckDB have up to 100 MB.
 pub const PAGES_BYTES_MAX: usize = 256 << 20;
-/// Bytes that are read for a head in the first attempt. Each further attempt reads 16 times as many bytes. An attempt with
-/// at least the second number of bytes is the last. A head may contain the smallest and the largest value of its page.
+/// The first attempt to read a head reads the first number of bytes. Each further attempt reads 16 times as many bytes as the one
+/// before. An attempt with at least the second number of bytes is the last. Heads may be long, because a head may contain the
+/// smallest and the largest value of its page.
 const HEAD_BYTES: (usize, usize) = (256, 4 << 20);
 /// Memory of one value of a dictionary.
 const CELL_BYTES: usize = 40;

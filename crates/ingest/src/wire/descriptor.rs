@@ -9,7 +9,7 @@ use tacho_model::varint::{put_bytes, put_varint};
 use super::{RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX};
 use crate::reader::{Flaw, Reader};
 
-/// Members that an entry has in addition to the fields of the record if a call wrote the record. They name this call.
+/// Members of the entry of a record that a call has written. They name this call, and follow the fields of the record.
 pub(super) const TRACE_MEMBER: &str = "trace_id";
 pub(super) const SPAN_MEMBER: &str = "span_id";
 
@@ -45,7 +45,7 @@ impl FieldType {
         Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 
-    /// The type name for readers of the record. It is independent of the encoding of a text.
+    /// The name of the type for readers of the record. Both encodings of a text have the same name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",

@@ -205,9 +205,9 @@ fn read_pairs<'a>(reader: &mut Reader<'a>) -> Result<(Pairs<'a>, Size), Flaw> {
     Ok((pairs, size))
 }
 
-/// Definitions by id, with the sizes of their strings. While ids arrive roughly in order, id `i` is at position `i - 1`
-/// of the array. All other ids are in a map. Therefore memory is proportional to the number of definitions and
-/// independent of the highest id.
+/// Definitions by id, with the sizes of their strings. Id `i` is at position `i - 1` of an array, unless `i` is much larger than
+/// the number of definitions ([`GAP_MAX`]). Such an id is in a map. Therefore memory is proportional to the number of definitions
+/// and independent of the highest id.
 #[derive(Debug)]
 struct Slots<T> {
     dense: Vec<Option<(T, Size)>>,

@@ -85,7 +85,7 @@ impl Hello {
             }
             pairs.push((key.to_owned(), value.to_owned()));
         }
-        // If fewer than 16 bytes remain, HELLO has no secret.
+        // HELLO has no secret if fewer than 16 bytes remain, or if the 16 bytes are 0.
         let secret = reader.array().ok().map(Secret);
         let token = if secret.is_none() || reader.is_empty() { None } else { Token::read(reader)? };
         let secret = secret.filter(|secret| secret.0 != [0; 16]);

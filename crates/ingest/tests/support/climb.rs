@@ -1,6 +1,6 @@
-//! Searches for bodies that need much memory for their size. The search starts with known bad shapes, and then keeps every
-//! change of a shape that takes a larger share of its limit (hill climbing). The test must be the only one in its
-//! process, because the allocator counts all threads.
+//! Searches for bodies that need much memory for their size. The search starts with known bad shapes, and then changes the worst
+//! shape. It keeps a change if the body then takes a larger share of its memory limit (hill climbing). The test must be the only
+//! one in its process, because the allocator counts all threads.
 
 use peak_alloc::PeakAlloc;
 

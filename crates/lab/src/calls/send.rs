@@ -208,7 +208,7 @@ const fn form(value: AttributeText) -> AttributeForm<'static> {
     }
 }
 
-/// Reads the answers of the server until the connection ends or the server refuses a frame.
+/// Reads the answers of the server until the connection ends or the server refuses a frame or a record.
 fn receive(mut stream: TcpStream, (lock, changed): &(Mutex<Answers>, Condvar)) {
     let mut decoder = FrameDecoder::new();
     let mut bytes = vec![0; 4_096];
@@ -227,7 +227,8 @@ fn receive(mut stream: TcpStream, (lock, changed): &(Mutex<Answers>, Condvar)) {
     changed.notify_all();
 }
 
-/// Stores the number of the last acknowledged frame. Returns the reason if the server refused a frame or sent an invalid frame.
+/// Stores the number of the last acknowledged frame. If the server refused a frame or a record, or sent an invalid frame, returns
+/// the reason.
 fn take(decoder: &mut FrameDecoder, lock: &Mutex<Answers>) -> Option<String> {
     loop {
         let frame = match decoder.pull() {

@@ -12,7 +12,7 @@ use super::fold::{Rounds, hash};
 use super::limits::{Incomplete, Limits};
 use super::source::Source;
 
-/// A row of a segment with a parent, in 24 bytes: an analysis may hold millions of rows.
+/// A row of a segment with a parent. This type has only 24 bytes, because an analysis may hold millions of rows.
 #[derive(Clone, Copy)]
 struct Cause {
     /// Span base plus call number of the causing call.

@@ -112,8 +112,8 @@ pub struct Graphing {
     edges: Table<(u32, u32), Figures>,
     walker: Walker,
     waiting_max: usize,
-    /// Of a part: the time of its last event. Of the next part: the node of its innermost carried call (`None` if that call is
-    /// not in the range), and the time of its first event.
+    /// For the end of a part: the time of its last event. For the start of the next part: the node of its innermost carried call
+    /// (`None` if that call is not in the range), and the time of its first event.
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
 }
 

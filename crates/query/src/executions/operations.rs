@@ -146,8 +146,8 @@ pub struct Operations {
     steps: Steps,
     table: Table<(Arc<str>, Operation), Gathered>,
     walker: Walker,
-    /// Of a part: the time of its last event. Of the next part: the index of the operation of its innermost carried call
-    /// (`None` if that call is not counted), and the time of its first event.
+    /// For the end of a part: the time of its last event. For the start of the next part: the index of the operation of its
+    /// innermost carried call (`None` if that call is not counted), and the time of its first event.
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
     causes: Causes,
     /// Whether one of the operations is an HTTP client call.

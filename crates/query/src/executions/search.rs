@@ -9,13 +9,13 @@
 //!   Candidates   the best calls, or the best segments without a parent
 //!   Parented     the traces with segments that have a parent               only for further rounds of the next two passes
 //!   Root         which of these traces have a segment without a parent     only without service and operation
-//!   Rootless     the best segments of the other traces                     only if there are such traces
+//!   Rootless     the best segments of the traces that have none            only if there are such traces
 //!   Verify       the entries of the candidates
 //! ```
 //!
-//! In a search for calls, the summaries of chunks show which chunks can have one of the best calls (`best.rs`). Only these are
-//! read. In a search for traces, a candidate is not always the entry of its trace. If `Verify` finds too few traces that are
-//! certainly among the first, the passes from `Candidates` on are repeated with more candidates.
+//! In a search for calls without a request id, `Candidates` does not read a chunk whose summary shows that the chunk has none of
+//! the best calls (`best.rs`). In a search for traces, a candidate is not always the entry of its trace. If `Verify` finds too
+//! few traces that are certainly among the first, the passes from `Candidates` on are repeated with more candidates.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

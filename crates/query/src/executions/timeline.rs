@@ -5,7 +5,7 @@ use tacho_model::{TimeRange, Timestamp};
 /// Limit on the points of one timeline (`docs/api.md`).
 const POINTS_MAX: u64 = 120;
 const SECOND: i64 = 1_000_000_000;
-/// A range of at least this many seconds has steps of whole minutes. Each step begins at a multiple of its length, so that the
+/// A range of more than this many seconds has steps of whole minutes. Each step begins at a multiple of its length, so that the
 /// slots of summaries fit into the steps.
 const ALIGNED_S: u64 = 3_600;
 /// Lengths of the steps of such a range, in seconds. A very long range has steps of several days.

@@ -1,12 +1,16 @@
-//! Appends lines to `audit.log`: a JSON object for each change that needs the role admin, each change of a token and each login.
-//! Refused requests also get a line: those without a valid token, those of another origin, and those, or parts of them, that
-//! their valid token does not permit. `FAILURES_MAX` (`failures.rs`), `PLACES_MAX` (`usage.rs`) and `../seldom.rs` limit the lines
-//! about refusals per minute.
+//! Appends lines to `audit.log`. Each line is a JSON object about one of these events:
+//! - a change that needs the role admin, a change of a token, or a login;
+//! - a refused request without a valid token or of another origin;
+//! - a refused login, or a refused change with the cookie of the page, that the page has not sent;
+//! - a request that its valid token does not permit, as a whole or in part.
 //!
-//! A line never has the token or the cookie with which a request was sent. Three texts of clients may be in it: the host or
-//! origin of a refused request and the labels of the first refused series, up to [`TEXT_CHARS_MAX`] characters, and the selectors
-//! of a deletion. When the file has reached its limit, it becomes `audit.log.1`. Older files get the next number, and the oldest
-//! is removed.
+//! `FAILURES_MAX` (`failures.rs`), `PLACES_MAX` (`usage.rs`) and `../seldom.rs` limit the lines about refusals per minute.
+//!
+//! A line never has the token or the cookie with which a request was sent. It may have these texts of a client:
+//! - up to [`TEXT_CHARS_MAX`] characters: the host or origin of a refused request, and the labels of the first refused series;
+//! - the selectors of a deletion, and the scope and pattern of a new rule for probes.
+//!
+//! When the file has reached its limit, it becomes `audit.log.1`. Older files get the next number, and the oldest is removed.
 //!
 //! This file and `file.rs` use each other: `file.rs` gives the log and the file of tokens to the same owner, restricts the
 //! permissions of the log, and lists it among the files that a check examines.
@@ -108,7 +112,7 @@ fn shortened(value: &Value) -> Value {
 mod tests {
     use super::*;
 
-    /// A plain open of a FIFO for writing would wait for its reader, and with it the request.
+    /// A plain open of a FIFO for writing would wait for a reader of the FIFO, and the request would wait, too.
     #[test]
     fn another_object_in_place_of_the_log_is_moved_away_while_the_server_runs() {
         let place = tempfile::tempdir().unwrap();

@@ -7,8 +7,8 @@ use tacho_model::Timestamp;
 
 use super::networks::Networks;
 
-/// Limit on the wrong tokens of one address per minute. Further wrong tokens get 429 (agents the error `TooManyConnections`),
-/// and are not in the audit log.
+/// Limit on the wrong tokens of one address per minute. IPv6 addresses with the same first 64 bits count as one. Further wrong
+/// tokens get 429 (agents get the error `TooManyConnections`), and are not in the audit log.
 pub const FAILURES_MAX: u32 = 10;
 const WINDOW_NS: i64 = 60_000_000_000;
 

@@ -11,7 +11,7 @@
 //! | `tokens` is in place | `tokens` | makes the marker before it uses the tokens, and repeats this until it succeeds |
 //! | the marker exists | both | needs tokens, also if `tokens` is lost later |
 //!
-//! With the marker first, a failure before `tokens` is in place would lock a server that has no token.
+//! If the command made the marker first, a failure before `tokens` is in place would lock a server that has no token.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};

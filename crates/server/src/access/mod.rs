@@ -178,7 +178,7 @@ impl Gate {
         }
     }
 
-    /// Whether tokens are or were in use since the start, but the marker is missing: it could not be written, or was removed.
+    /// Whether the marker is missing, although the server uses tokens or the last attempt to make the marker failed.
     fn lacks_marker(&self, data: &Path) -> bool {
         let had_tokens =
             matches!(*self.state(), State::Tokens(_)) || self.is_unmarked.load(Ordering::Relaxed);
@@ -219,12 +219,11 @@ impl Gate {
         !matches!(*self.state(), State::Open)
     }
 
-    /// The access of a client with the text of its token.
+    /// The access of a client with the text of its token. `client`: its address, and the place of the request for the audit log.
+    /// Counts the wrong tokens of an address. At most `FAILURES_MAX` of them per minute get a line in the audit log.
     ///
     /// # Errors
-    /// When the server needs a token and the client has no valid one. When the tokens of the server cannot be used. Wrong tokens
-    /// of an address are counted. The audit log gets at most `FAILURES_MAX` of them per minute. `client` is the address of the
-    /// client, and the place of the request for the audit log.
+    /// When the server needs a token and the client has no valid one. When the tokens of the server cannot be used.
     pub fn enter(&self, text: Option<&str>, client: (Option<IpAddr>, &str)) -> Result<Access, Refusal> {
         let state = self.state();
         let tokens = match &*state {

@@ -41,8 +41,8 @@ impl View {
         Self { store, confinement: access.confinement().cloned(), budget: None }
     }
 
-    /// A view for one request whose reads count toward the token's limit on the records of a query. A PromQL query does not use
-    /// it, because it counts its samples itself.
+    /// A view for one request. Its reads count toward the token's limit on the records of a query. PromQL queries do not use such
+    /// a view, because their evaluation checks the limit on samples.
     pub fn bounded(store: Arc<Store>, access: &Access) -> Self {
         let budget = |records_max| {
             Arc::new(Budget { access: access.clone(), records_max, read: AtomicUsize::default() })

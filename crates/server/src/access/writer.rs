@@ -51,7 +51,7 @@ impl Writer {
         self.append_known(batch, KnownSamples::default(), origin).await
     }
 
-    /// The texts by which senders name series. `None` if the labels of each series must be checked for the token.
+    /// The spellings of the known series. `None` if the labels of each series must be checked for the token.
     pub fn spellings(&self) -> Option<Spellings> {
         let checks = self.access.of.as_ref().is_some_and(|(token, _)| checks_series(token));
         (!checks).then(|| self.store.spellings())

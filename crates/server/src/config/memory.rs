@@ -1,5 +1,5 @@
-//! The memory that this process may use: the minimum of the machine's memory, the limits of its cgroups, and the resource limit
-//! of the process.
+//! The memory that this process may use: the minimum of the machine's memory, the limits of the process's cgroups, and the
+//! resource limit of the process.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ pub fn share(shares: usize, bytes_max: usize) -> usize {
     usable_bytes().map_or(bytes_max, |all| all / shares).min(bytes_max)
 }
 
-/// The least memory limit of the process's cgroup and the groups above it, such as those of `MemoryMax=` of a systemd unit and
-/// of a container. `groups` is the text of `/proc/self/cgroup` (cgroups(7)).
+/// The least memory limit of the process's cgroup and the groups above it. For example, `MemoryMax=` of a systemd unit sets such
+/// a limit, and a container may have one. `groups` is the text of `/proc/self/cgroup` (cgroups(7)).
 fn group_limit(groups: &str, mount: &Path) -> Option<u64> {
     let limits = groups.lines().flat_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);

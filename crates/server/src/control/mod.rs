@@ -7,8 +7,9 @@
 //!                            probes.json
 //! ```
 //!
-//! Before the server confirms a new rule, it adds the rule to the list, and writes a kept rule to disk. Each change of the list
-//! wakes the connections of the agents (`listen/rule_updates.rs`). A connection sends the list if it is new for its agent.
+//! Before the server confirms a new rule, it writes the rule to disk if the rule must apply after a restart, and adds it to the
+//! list of rules. Each change of the list wakes the connections of the agents (`listen/rule_updates.rs`). A connection then sends
+//! its agent the rules for this agent, unless the agent already has the same rules.
 
 mod agents;
 #[cfg(fuzzing)]

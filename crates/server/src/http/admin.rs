@@ -40,8 +40,8 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Counts the records that a deletion with the same parameters would remove. With `kind` (`sample`, `entry`) only records of
-/// that kind are counted.
+/// Counts the records that a deletion with the same `match[]`, `start` and `end` would remove. `all=1` instead of `match[]`
+/// counts the records of all series. With `kind` (`sample`, `entry`), only records of that kind are counted.
 async fn count(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Json<Value>, ApiError> {
     let only = params.get("kind").map(kind).transpose()?;
     let wanted = match export::is_all(&params)? {

@@ -1,4 +1,4 @@
-//! Tests of writes over HTTP whose series the store knows by the text of the sender.
+//! Tests of writes over HTTP of known series: the store finds a series by the text that the sender writes for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

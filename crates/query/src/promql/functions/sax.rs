@@ -111,7 +111,7 @@ fn segment_means(values: &[f64], segments: usize) -> impl Iterator<Item = f64> {
 fn breakpoints(letters: usize) -> Vec<f64> {
     let breakpoint = |below: usize| {
         let wanted = below as f64 / letters as f64;
-        // All breakpoints are between these bounds: the lowest of 26 letters is -1.77.
+        // All breakpoints are between these bounds: the lowest one for 26 letters is -1.77.
         let (mut low, mut high) = (-3.0, 3.0);
         if 2 * below == letters {
             return 0.0;

@@ -101,8 +101,8 @@ impl<'t> Parser<'t, '_> {
         self.take()
     }
 
-    /// Removes the bracket that closes `open`. `instead` names other valid tokens (such as `"," or `) for the message of an
-    /// error.
+    /// Removes the bracket that closes `open`. In the message of an error, `instead` is written before this bracket. It names
+    /// another valid token and ends with "or ", or it is empty.
     fn close(&mut self, open: Token<'t>, instead: &str) -> Result<(), Error> {
         let bracket = match open.text {
             "(" => ")",

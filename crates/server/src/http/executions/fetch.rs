@@ -165,9 +165,9 @@ struct Cache {
     blocks: Vec<SourceBlock>,
 }
 
-/// Computes an answer block by block. Reads the range once for each pass. A pass over a service or over all series keeps its
-/// blocks in memory if they take at most `cache_bytes_max` bytes together. A later pass over the same blocks, or over some of
-/// them, uses the kept blocks. The answer may be incomplete, because the memory of an analysis is bounded.
+/// Computes an answer block by block. A pass over a service or over all series keeps its blocks in memory if they take at most
+/// `cache_bytes_max` bytes together. A later pass over the same blocks, or over some of them, uses the kept blocks. All other
+/// passes read the range from the store. The answer may be incomplete, because the memory of an analysis is bounded.
 pub async fn folded<F: Fold + Send>(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -265,8 +265,8 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
     }
 }
 
-/// Reads all blocks of a scope once and adds them to `fold`. Blocks of chunks whose summaries are enough for `fold` are not read.
-/// Returns the blocks if `room` is enough for all, and all were read.
+/// Reads the blocks of a scope and adds them to `fold`. Does not read a chunk whose summary is enough for `fold`, or shows that
+/// `fold` does not need the chunk. Returns the blocks if `room` is enough for all, and all were read.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),

@@ -142,7 +142,7 @@ impl Answer {
         }
     }
 
-    /// Divides a matrix into parts of at most `PART_POINTS` points, of several short series or of a long one. Other results
+    /// Divides a matrix into parts of at most `PART_POINTS` points, of one series or of several consecutive series. Other results
     /// have no parts.
     fn parts(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<Vec<Part>> = Vec::new();
