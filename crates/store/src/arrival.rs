@@ -229,7 +229,7 @@ impl Arrival {
         &self.known
     }
 
-    /// All samples, in order of arrival.
+    /// All samples. The samples of one series are in order of arrival.
     pub fn all_samples(&self) -> impl Iterator<Item = &Sample> {
         self.known.samples().iter().chain(self.samples().flat_map(|(_, series)| &series.samples))
     }
