@@ -42,8 +42,8 @@ pub fn refused_link(path: &Path) -> Error {
     Error::invalid(message).with("path", path.display())
 }
 
-/// Whether the caller must pass this file to [`link`]: true for a regular file, and for a symbolic link to an existing file. `link`
-/// refuses the latter with an error. A backup omits other files, directories and dangling links.
+/// Whether the caller must pass this file to [`link`]: true for a regular file, and for a symbolic link to an existing file.
+/// `link` refuses the latter with an error. A backup omits other files, directories and dangling links.
 pub fn is_wanted(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => path.exists(),

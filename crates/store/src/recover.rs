@@ -52,9 +52,9 @@ pub struct Recovered {
     pub counters: Counters,
 }
 
-/// Finds out whether a store lacks a required journal or fact, has journals of another store, or has rows of a newer version that
-/// a start reads. A start calls this function before it changes the files of the driver. `directory` is the directory of the
-/// journals.
+/// Finds out whether a store lacks a required journal or fact, has journals of another store, or has rows that a start reads but
+/// that a newer version wrote. A start calls this function before it changes the files of the driver. `directory` is the
+/// directory of the journals.
 ///
 /// # Errors
 /// Like [`crate::Store::open`].
@@ -415,8 +415,9 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Moves a journal with the name of another generation to the quarantine, under its own name. An operator permitted the start
-    /// without it. Its generation may count as flushed only because of such a permission, so the file is never removed.
+    /// Moves a journal with the name of another generation to the quarantine, under the name of the generation in its header. An
+    /// operator permitted the start without this journal. This generation may count as flushed only because of such a permission,
+    /// so the file is never removed.
     fn misnamed(&mut self, found: &Found, Misnamed { generation, lack, .. }: &Misnamed) -> Result<()> {
         let path = found.path.display();
         tracing::error!(%path, generation, "journal has the name of another generation: its records are not read");
