@@ -59,7 +59,7 @@ pub enum Appended {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub series: usize,
-    /// Records of the refused series by kind: samples, entries, completed calls.
+    /// Refused records by kind: samples, entries, completed calls.
     pub records: [usize; 3],
     /// Each refused series with labels, with the number of its refused records.
     pub of_series: Vec<(Kind, Arc<Labels>, usize)>,
