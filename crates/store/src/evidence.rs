@@ -52,7 +52,7 @@ pub struct Files {
     directory: PathBuf,
     /// The journals that can be read.
     pub journals: Vec<Found>,
-    /// Journals that cannot be read as a whole, by generation, and the reasons.
+    /// Journals of which nothing can be read, by generation, and the reasons.
     unusable: BTreeMap<u64, String>,
     /// The highest generation number in any file name or header.
     pub highest: u64,

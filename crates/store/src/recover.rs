@@ -45,7 +45,7 @@ pub struct Recovered {
     /// The last generation in the driver.
     pub flushed: u64,
     pub stored: [Stored; 3],
-    /// The sequence number of the last merge.
+    /// The last assigned sequence number (`upkeep/sequence.rs`).
     pub last_sequence: u64,
     /// The latest time that an earlier process trusted.
     pub clock_last: Option<Timestamp>,
@@ -74,7 +74,7 @@ pub async fn incomplete(driver: &dyn Driver, directory: &Path) -> Result<Refusal
     Ok(base.check(driver, is_empty, |_| ()).1)
 }
 
-/// Reads only the versions of deletions and of series rows. [`recover`] reports other errors of these rows.
+/// Refuses deletions and series rows of a newer version. [`recover`] reports other errors of these rows.
 ///
 /// # Errors
 /// `Version` for a row of a newer version. Like [`Driver::scan`] when the rows cannot be read.
@@ -244,7 +244,7 @@ impl Facts {
         self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
     }
 
-    /// The sequence number of the last merge. It is stored twice, and the higher number applies.
+    /// The last assigned sequence number. It is stored twice, and the higher number applies.
     pub fn last_sequence(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.sequence).max(self.last_sequence)
     }
