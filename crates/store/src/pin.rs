@@ -53,8 +53,8 @@ pub fn is_wanted(path: &Path) -> bool {
     }
 }
 
-/// Makes a hard link to the file `from`. The link is in the directory `into`, which the caller has made once for all links:
-/// [`make_directory`] syncs the directory above, and no row is written while the links are made.
+/// Makes a hard link to the file `from` in the directory `into`. The caller makes this directory once for all links, because
+/// [`make_directory`] syncs the directory above, and no row can be written while the links are made.
 ///
 /// # Errors
 /// `Io` if the link cannot be made for another reason than these; `Invalid` in these cases:
