@@ -286,8 +286,8 @@ impl Reader {
         if is_begun { 1 } else { samples.take(self.together.series()).count() }
     }
 
-    /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. The next
-    /// calls of `next_slices` then read them one by one.
+    /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. Then
+    /// [`Self::short_series`] returns 1 for some time, so that they are read one by one.
     async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
         let wanted: Vec<(SeriesId, TimeRange)> =
             self.todo.iter().take(series).map(|key| (key.id(), self.range)).collect();
