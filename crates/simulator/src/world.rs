@@ -433,7 +433,7 @@ impl World {
     /// Checks that all files that were in a quarantine at the last check are still there, with the same bytes.
     pub fn check_quarantines(&mut self) -> Result<(), Failure> {
         let mut files = self.disk.files_in(QUARANTINE);
-        // The bytes of a lack file are not durable.
+        // A lack file need not survive: if it is torn or missing, a start reads its journal instead.
         files.retain(|path, _| path.extension().is_none_or(|extension| extension != "lack"));
         if let Some(path) =
             self.quarantined.keys().find(|path| files.get(*path) != self.quarantined.get(*path))
