@@ -1,8 +1,9 @@
 //! Starts and stops the server.
 //!
-//! The order of the start matters. The first checks change nothing but the lock file. They concern the TLS files, the lock, the
-//! rules for probes, and the ports. Then the store opens and recovers the directory. Then the listeners start. Until they start,
-//! connections are closed at once. Shutdown stops the listeners first, then the store.
+//! The order of the start matters. The first checks concern the TLS files, the lock, the rules for probes, and the ports. They
+//! change nothing but the lock file, and create the data directory if it is missing. Then the store opens and recovers the
+//! directory. Then the listeners start. Until they start, connections are closed at once. Shutdown stops the listeners first,
+//! then the store.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -133,7 +133,8 @@ fn a_write_that_finds_no_memory_for_decoding_gets_503_and_succeeds_later() {
         while metric("tacho_received_bytes_total{protocol=\"line\"}").is_none_or(|bytes| bytes == "0") {
             std::thread::yield_now();
         }
-        // The records of the first write wait for the disk and keep some memory for decoding. The largest body needs all of it.
+        // The records of the first write wait for the disk and keep a part of the memory for decoding. The largest body needs the
+        // whole memory for decoding.
         let largest = format!("b,long={} value=1\n", "v".repeat(970));
         let refused = ask(at, "POST", "/write", &largest);
         assert_eq!(status(&refused), "503", "{refused}");

@@ -329,7 +329,8 @@ async fn write_known(
     appended
 }
 
-/// The refused records by kind, and the series that are named. A series may be named twice if it has two lists in the batch.
+/// The refused records by kind, and the series that are listed with a reason. A series may be listed twice if it has two lists in
+/// the batch. Returns no series if the list is full, because the stores may then list different series.
 fn refused(appended: Appended) -> ([usize; 3], BTreeSet<String>) {
     let Appended::Partly(refused) = appended else { return Default::default() };
     let names = refused.named.iter().filter_map(|series| series.reason.split(": limit").next());

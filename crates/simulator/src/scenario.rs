@@ -58,7 +58,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// In a seed without failing operations, `is_healthy`, only crashes disturb the store.
+    /// If `is_healthy`, no operation of the disk fails in this seed.
     pub const fn draw(random: &mut Random, is_healthy: bool) -> Self {
         let operations = match random.below(8) {
             0 => None,

@@ -59,7 +59,8 @@ pub async fn run(world: &mut World, mut is_told: bool, totals: &mut Totals) -> R
         world.agents.push(agent);
         drop((store, driver));
         end_life(world).await;
-        // Damage after this point would not be distinguished from damage of this process.
+        // Cancels a misdirection that is still pending. Otherwise it could damage bytes for the next process, whose `work` may
+        // return that no bytes were damaged.
         world.disk.misdirect(false);
     }
     Ok(())

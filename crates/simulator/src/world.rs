@@ -64,7 +64,7 @@ pub struct World {
     clock: Arc<ManualClock>,
     trace: bool,
     /// Whether no operation of the disk fails in this seed. Then the store must not report damage, and files in a quarantine must
-    /// survive all crashes. In other seeds, the cause may be a failed operation.
+    /// survive all crashes. In other seeds, a failed operation may cause a report of damage or the loss of such a file.
     is_healthy: bool,
     /// The files in the quarantines at the last check.
     quarantined: BTreeMap<PathBuf, Vec<u8>>,
@@ -239,7 +239,7 @@ impl World {
     }
 
     /// Stops the process in order. The process may leave journals to the next process. In half of the cases, the agents first
-    /// send frames while every sync and every cut of a file fails, or every write.
+    /// send frames while either all syncs and all cuts of files fail, or all writes fail.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if !self.is_healthy && self.random.one_in(2) {
             self.disconnect(open, totals).await?;
@@ -286,7 +286,7 @@ impl World {
             self.finish_deletions(&open).await?;
             open.driver.set_quiet(true);
             if round < 2 {
-                // A job that began before the driver was quiet may still fail.
+                // A job that began before the faults of the driver were switched off may still fail.
                 let mut settled = settle(&open.store).await;
                 if settled.is_err() {
                     settled = settle(&open.store).await;
@@ -433,7 +433,7 @@ impl World {
     /// Checks that all files that were in a quarantine at the last check are still there, with the same bytes.
     pub fn check_quarantines(&mut self) -> Result<(), Failure> {
         let mut files = self.disk.files_in(QUARANTINE);
-        // The bytes of a lack file are not durable.
+        // A lack file need not survive: if it is torn or missing, a start reads its journal instead.
         files.retain(|path, _| path.extension().is_none_or(|extension| extension != "lack"));
         if let Some(path) =
             self.quarantined.keys().find(|path| files.get(*path) != self.quarantined.get(*path))

@@ -59,7 +59,7 @@ pub enum Appended {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     pub series: usize,
-    /// Records of the refused series by kind: samples, entries, completed calls.
+    /// Refused records by kind: samples, entries, completed calls.
     pub records: [usize; 3],
     /// Each refused series with labels, with the number of its refused records.
     pub of_series: Vec<(Kind, Arc<Labels>, usize)>,
@@ -229,7 +229,7 @@ impl Arrival {
         &self.known
     }
 
-    /// All samples, in order of arrival.
+    /// All samples. The samples of one series are in order of arrival.
     pub fn all_samples(&self) -> impl Iterator<Item = &Sample> {
         self.known.samples().iter().chain(self.samples().flat_map(|(_, series)| &series.samples))
     }

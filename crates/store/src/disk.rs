@@ -83,7 +83,7 @@ pub trait Disk: Send + Sync + 'static {
         }
     }
 
-    /// Whether a file that [`Self::reserve`] made with `bytes` exists. A link to such a file is not one.
+    /// Whether a file that [`Self::reserve`] made with `bytes` exists. A link to such a file does not count.
     fn is_reserved(&self, path: &Path, bytes: u64) -> bool {
         std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes)
     }

@@ -1,7 +1,8 @@
 //! The operations of a back end.
 //!
-//! A driver stores rows `(table, partition, clustering) -> value`, all bytes, ordered by clustering within a partition.
-//! It never sees a label or a sample. Features that a back end lacks are implemented above this trait.
+//! A driver stores rows `(table, partition, clustering) -> value`. Partition, clustering and value are byte strings. The rows of
+//! a partition are ordered by clustering. A driver never sees a label or a sample. Features that a back end lacks are
+//! implemented above this trait.
 //!
 //! Path of one record: `flush.rs` puts encoded chunks into the driver; `read/` scans them.
 

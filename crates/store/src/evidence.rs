@@ -52,7 +52,7 @@ pub struct Files {
     directory: PathBuf,
     /// The journals that can be read.
     pub journals: Vec<Found>,
-    /// Journals that cannot be read as a whole, by generation, and the reasons.
+    /// Journals of which nothing can be read, by generation, and the reasons.
     unusable: BTreeMap<u64, String>,
     /// The highest generation number in any file name or header.
     pub highest: u64,
@@ -74,7 +74,7 @@ pub struct Misnamed {
 }
 
 /// What to do with a journal of this generation that has the name of another generation. `right` is the name that it must have.
-/// `other` is the generation of the file that has this name.
+/// `other` is the generation in the header of the file that has the name `right` now; `None` if there is no such file.
 pub fn rename_remedy(generation: u64, right: &dyn fmt::Display, other: Option<u64>) -> String {
     match other {
         None => format!("rename it to {right}"),

@@ -93,7 +93,7 @@ impl Generation {
                 window_changes += series.entries.iter().filter(|entry| open.push((*entry).clone())).count();
             });
         }
-        // The window changes of executions are added below and not here, because the blocks of executions count their own memory.
+        // Counts the window changes of samples and entries only. The blocks of executions count their own memory.
         self.bytes += window_changes * CHUNK_BYTES;
         for (id, series) in arrival.executions() {
             grow(&mut self.executions, &mut self.bytes, id, OpenExecutions::bytes, |open| {

@@ -42,8 +42,8 @@ pub fn refused_link(path: &Path) -> Error {
     Error::invalid(message).with("path", path.display())
 }
 
-/// Whether a backup needs this file. It needs regular files, and symbolic links to existing files, which [`link`] refuses. Other
-/// files, directories and dangling links are omitted.
+/// Whether the caller must pass this file to [`link`]: true for a regular file, and for a symbolic link to an existing file.
+/// `link` refuses the latter with an error. A backup omits other files, directories and dangling links.
 pub fn is_wanted(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => path.exists(),
@@ -53,8 +53,8 @@ pub fn is_wanted(path: &Path) -> bool {
     }
 }
 
-/// Makes a hard link to the file `from`. The link is in the directory `into`, which the caller has made once for all links:
-/// [`make_directory`] syncs the directory above, and no row is written while the links are made.
+/// Makes a hard link to the file `from` in the directory `into`. The caller makes this directory once for all links, because
+/// [`make_directory`] syncs the directory above, and no row can be written while the links are made.
 ///
 /// # Errors
 /// `Io` if the link cannot be made for another reason than these; `Invalid` in these cases:

@@ -45,16 +45,16 @@ pub struct Recovered {
     /// The last generation in the driver.
     pub flushed: u64,
     pub stored: [Stored; 3],
-    /// The sequence number of the last merge.
+    /// The last assigned sequence number (`upkeep/sequence.rs`).
     pub last_sequence: u64,
     /// The latest time that an earlier process trusted.
     pub clock_last: Option<Timestamp>,
     pub counters: Counters,
 }
 
-/// Finds out whether a store lacks a required journal or fact, has journals of another store, or has rows of a newer version that
-/// a start reads. A start calls this function before it changes the files of the driver. `directory` is the directory of the
-/// journals.
+/// Finds out whether a store lacks a required journal or fact, has journals of another store, or has rows that a start reads but
+/// that a newer version wrote. A start calls this function before it changes the files of the driver. `directory` is the
+/// directory of the journals.
 ///
 /// # Errors
 /// Like [`crate::Store::open`].
@@ -74,7 +74,7 @@ pub async fn incomplete(driver: &dyn Driver, directory: &Path) -> Result<Refusal
     Ok(base.check(driver, is_empty, |_| ()).1)
 }
 
-/// Reads only the versions of deletions and of series rows. [`recover`] reports other errors of these rows.
+/// Refuses deletions and series rows of a newer version. [`recover`] reports other errors of these rows.
 ///
 /// # Errors
 /// `Version` for a row of a newer version. Like [`Driver::scan`] when the rows cannot be read.
@@ -244,7 +244,7 @@ impl Facts {
         self.journals.as_ref().map_or(0, |journals| journals.flushed).max(self.flushed)
     }
 
-    /// The sequence number of the last merge. It is stored twice, and the higher number applies.
+    /// The last assigned sequence number. It is stored twice, and the higher number applies.
     pub fn last_sequence(&self) -> u64 {
         self.journals.as_ref().map_or(0, |journals| journals.sequence).max(self.last_sequence)
     }
@@ -415,8 +415,9 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Moves a journal with the name of another generation to the quarantine, under its own name. An operator permitted the start
-    /// without it. Its generation may count as flushed only because of such a permission, so the file is never removed.
+    /// Moves a journal with the name of another generation to the quarantine, under the name of the generation in its header. An
+    /// operator permitted the start without this journal. This generation may count as flushed only because of such a permission,
+    /// so the file is never removed.
     fn misnamed(&mut self, found: &Found, Misnamed { generation, lack, .. }: &Misnamed) -> Result<()> {
         let path = found.path.display();
         tracing::error!(%path, generation, "journal has the name of another generation: its records are not read");

@@ -46,9 +46,10 @@ impl Walk {
     }
 }
 
-/// Number of records in another window than the record of their series before them, in all series of a batch. The records need
-/// at most this many chunks more than one per series. The limits on the records and bytes of a chunk may cause further chunks. A
-/// batch may have several lists of one series, for example if its body is ordered by time: they count as one list.
+/// Number of records whose window differs from that of the previous record of their series, over all series of a batch. The times
+/// of the records require at most one chunk per series plus this number. The limits on the records and bytes of a chunk may cause
+/// further chunks. A batch may have several lists of one series, for example if its body is ordered by time: they count as one
+/// list.
 pub fn window_changes_of(batch: &Batch, known: &KnownSamples, index: &Guarded<Index>) -> usize {
     let Batch { samples, entries, executions } = batch;
     let labelled = samples.iter().map(|series| (series.labels.id(), series.samples.as_slice()));

@@ -182,7 +182,7 @@ impl Listener<'_> {
         }
     }
 
-    /// Adds definitions. Their record types are on disk before the next frame is read, or the failure is logged.
+    /// Adds definitions. On return, their record types are on disk, unless a limit is reached or the file cannot be written.
     async fn define(&mut self, body: &[u8]) -> Result<(), Stop> {
         self.session.define(body)?;
         let types = (self.session.take_record_types(), self.session.take_omitted_types());
@@ -200,7 +200,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Reports the refused records of a DATA frame, and queues the others for the disk.
+    /// Counts the refused records of a DATA frame, reports the first of them, and queues the other records for the disk.
     async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
         let seq = Session::seq(body)?;
         // Waiting fails only if the semaphore is closed, which does not happen while this connection exists.

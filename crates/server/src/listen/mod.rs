@@ -7,7 +7,7 @@
 //!                                  control: the rules ── rule_updates ───── PROBES ──────▶
 //! ```
 //!
-//! Step before: the agent's sender (`agent/java`). Step after: `crates/store/src/store.rs`.
+//! Step before: the sender of an agent (`agent/`). Step after: `crates/store/src/store.rs`.
 
 mod commit;
 mod connection;

@@ -10,7 +10,8 @@ use crate::tls::Socket;
 
 /// Limit on the queued messages. Above it, senders wait.
 const FRAMES_MAX: usize = 64;
-/// Limit on the buffer that a connection keeps between writes. Only long lists of rules, which are rare, need more.
+/// Limit on the buffer that a connection keeps between writes. A write that needs more is rare: for example a long list of
+/// rules.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 /// The sending end, cheap to clone. When all clones are dropped, the connection is closed for writing.

@@ -15,7 +15,7 @@ use crate::access::View;
 /// Approximate number of records of a slice. Chunks are not split.
 pub(super) const SLICE_RECORDS: usize = 32_768;
 const SERIES_AT_ONCE: usize = 128;
-/// After an attempt to read several series together that were not short, this many series are read one by one.
+/// If an attempt to read several series together fails because they are not short, this many series are read one by one.
 const SERIES_ALONE: usize = 16;
 /// Approximate number of chunks in a slice of entries. The number is low, because an entry may have 1 MiB of text.
 const SLICE_ENTRY_CHUNKS: usize = 8;
@@ -117,7 +117,7 @@ impl Slice {
         parts
     }
 
-    /// Formats the records as JSON lines. If the bounds are not exact, each record has a member `within`, which importers ignore.
+    /// Formats the records as JSON lines. If `bounds` permits an error, each line has a member `within`, which importers ignore.
     pub fn lines(&self) -> String {
         let mut out = String::new();
         match &self.records {
@@ -186,14 +186,14 @@ impl Together {
         if self.alone > 0 { 1 } else { self.series }
     }
 
-    /// Adapts the numbers after a read of this many series with `records` records together.
+    /// Adapts the numbers after a read of this many series, which had `records` records in total.
     pub(super) fn read(&mut self, series: usize, records: usize) {
         self.alone = self.alone.saturating_sub(1);
         let fitting = SLICE_RECORDS.saturating_mul(series) / records.max(1);
         self.series = fitting.clamp(1, SERIES_AT_ONCE.min(2 * series));
     }
 
-    /// Adapts the numbers after an attempt to read several series that were not short.
+    /// Adapts the numbers after an attempt to read several series together failed because they were not short.
     pub(super) const fn failed(&mut self) {
         *self = Self { series: 1, alone: SERIES_ALONE };
     }
@@ -286,8 +286,8 @@ impl Reader {
         if is_begun { 1 } else { samples.take(self.together.series()).count() }
     }
 
-    /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. The next
-    /// calls of `next_slices` then read them one by one.
+    /// Reads all samples of this number of series at the front of `todo`. Returns nothing if the series are not short. Then
+    /// [`Self::short_series`] returns 1 for some time, so that they are read one by one.
     async fn read_together(&mut self, series: usize) -> Result<VecDeque<Slice>> {
         let wanted: Vec<(SeriesId, TimeRange)> =
             self.todo.iter().take(series).map(|key| (key.id(), self.range)).collect();

@@ -19,7 +19,8 @@ const VALUES_BYTES_MAX: usize = 4 << 20;
 const LABELS_MAX: usize = 3;
 
 /// The number of series of each kind that a selector matches. If there are none, `unknown` is the first label or value of the
-/// selector that no series has. It is `None` if each label and value exists, or if only a pattern matches no value.
+/// selector that no series has. It is `None` if there is no such label or value. Only values of `=` matchers are examined, not
+/// patterns.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matched {
     pub sample: usize,

@@ -11,8 +11,8 @@
 //! frame only after [`RecordTypes::defined`] has returned. Then the types are on disk, unless the file cannot be written or a
 //! limit is reached. So the types of acknowledged records survive a crash.
 //!
-//! At a limit, services share the space: a new form replaces a form of the service that takes most, if that takes more than the
-//! service of the new form. So one service cannot exclude the types of others.
+//! At a limit, services share the space: a new form replaces a form of the service that takes most, if that service takes more
+//! than the service of the new form. So one service cannot exclude the types of others.
 
 #[cfg(fuzzing)]
 pub mod file;
@@ -36,7 +36,8 @@ use loss::Losses;
 
 /// At the limit, a new form may replace a form whose last definition is older than this, ns.
 const FORGOTTEN_AFTER_NS: i64 = 30 * DAY_NS;
-/// If the newest form of a type is defined again, the file is written only if it has a `seen` older than this, ns.
+/// If the newest form of a type is defined again, the file is written only if the form's `seen` in the file is older than this,
+/// ns.
 const SEEN_EXACT_NS: i64 = DAY_NS;
 const DAY_NS: i64 = 86_400_000_000_000;
 
@@ -168,8 +169,8 @@ impl RecordTypes {
         let _ = work.await;
     }
 
-    /// All forms in the order of name and service, the newest form of each last. Also returns the number of definitions that were
-    /// not kept, and of forms that were replaced before they expired.
+    /// All forms in the order of name and service, the newest form of each last. Also returns the number of losses: definitions
+    /// that were not kept, plus forms that were replaced before they expired.
     pub fn list(&self) -> (Vec<Form>, u64) {
         let table = self.lock();
         let (forms, lost) = (table.list(), table.losses.total());
@@ -231,8 +232,8 @@ impl Table {
         true
     }
 
-    /// Whether the services that take more bytes than the service of `new` would take with it can make room for it. Otherwise
-    /// forms of them would be removed, and `new` would be refused.
+    /// Whether `new` fits if every other service is reduced to the bytes that the service of `new` takes, `new` included. If it
+    /// does not fit even then, no form is removed for it.
     fn has_surplus(&self, new: &Key) -> bool {
         let lacking = (self.bytes + bytes_of(new)).saturating_sub(FORM_BYTES_MAX);
         let weights = self.weights(new, bytes_of);
@@ -249,8 +250,8 @@ impl Table {
         weights
     }
 
-    /// The oldest form of the service that takes most of a limit that is reached. `None` if no service takes more than the
-    /// service of `new` would take with it.
+    /// The oldest form of the service that takes most of the limit that is reached. `None` if no service takes more than the
+    /// service of `new` takes, `new` included.
     fn surplus(&self, new: &Key) -> Option<Key> {
         let is_of_forms = self.forms.len() >= FORMS_MAX;
         let weights = self.weights(new, |key| if is_of_forms { 1 } else { bytes_of(key) });
@@ -403,7 +404,8 @@ mod tests {
         // The oldest forms of the hog were replaced. Its new definitions do not replace forms of others.
         count("hog", 1_024, 3);
         assert_eq!((shares(&types, services), types.list().1), ([FORMS_MAX - 3, 3, 0], 530));
-        // Two services that want everything get the same share, and then neither replaces forms of the other.
+        // Two services that both define more forms than the limit get the same share, and then neither replaces forms of the
+        // other.
         count("late", 1_024, 4);
         let half = [499, 3, 498];
         assert_eq!(shares(&types, services), half);
@@ -428,8 +430,8 @@ mod tests {
         let types = RecordTypes::default();
         let all = FORM_BYTES_MAX / bytes_of(&("hog".into(), large(100, 20)));
         assert!(all < FORMS_MAX);
-        // The hog has four or five forms more. A form of 64 fields takes the bytes of three of them. To make room for it, the hog
-        // would lose three forms, and would then have less than the other service.
+        // The hog has four or five forms more than the other service. A form of 64 fields takes the bytes of three of these
+        // forms. If the hog lost three forms to make room for it, the other service would then have more than the hog.
         let share = [(all + 5) / 2, all - (all + 5) / 2];
         for (service, count) in ["hog", "new"].into_iter().zip(share) {
             let forms: Vec<_> = (100..100 + count).map(|at| large(at, 20)).collect();

@@ -84,8 +84,8 @@ pub fn utc(seconds: i64) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |at| at.to_string())
 }
 
-/// A certificate that expires soon or has expired is reported once a day, and at the first check after another such certificate
-/// replaces it.
+/// Reports a certificate that expires soon or has expired, once a day. If such a certificate is replaced by another one that also
+/// expires soon, the next check reports the new one.
 #[derive(Default)]
 pub struct Notice(Option<(i64, i64)>);
 

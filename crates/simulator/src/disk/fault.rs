@@ -44,7 +44,7 @@ impl Slowness {
     }
 }
 
-/// Advances the paused clock. When the operation of the disk has ended, timers are due whose time came during the operation.
+/// Advances the paused clock by the time of an operation of the disk. Timers that expire during the operation are due at its end.
 pub fn pass(time: Duration) {
     // The first poll advances the clock. After it, the future only waits until the other tasks have run, which an operation of
     // the disk cannot do.

@@ -75,7 +75,7 @@ impl File {
             if is_written {
                 self.keep(sector);
             }
-            // A sector that is longer than the file on the medium is not whole.
+            // A sector that extends beyond the length on the medium is written only in part, so it stays dirty.
             if !is_written || (sector + 1) * SECTOR_BYTES > length {
                 self.dirty.insert(sector);
             }
@@ -178,8 +178,8 @@ impl File {
         });
     }
 
-    /// A sync that does not write one of the dirty sectors. Returns the bytes of this sector, which reach another place. If no
-    /// sector is dirty, returns `None` after a sync, because the length may not be on the medium.
+    /// A sync that does not write one of the dirty sectors. Returns the bytes of this sector, which the caller writes to another
+    /// place. If no sector is dirty, writes only the length, and returns `None`.
     pub fn sync_except_one(&mut self, random: &mut Random) -> Option<Vec<u8>> {
         let at = random.below(self.dirty.len() as u64) as usize;
         let Some(lost) = self.dirty.iter().nth(at).copied() else {

@@ -34,7 +34,7 @@ struct State {
     random: Random,
     faults: Faults,
     slowness: Slowness,
-    /// Whether the next sync writes one of its sectors to another file.
+    /// Whether the next sync writes one of its sectors to a random place.
     misdirects: bool,
     /// The sync that is not done, as if the program did not request it.
     omitted: Option<SyncPoint>,

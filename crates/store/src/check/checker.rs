@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, Result};
 pub enum Depth {
     /// Checks checksums, keys and references.
     Quick,
-    /// Also decodes the chunks, and compares their records with their headers and filters.
+    /// Also decodes the chunks, and compares their records with their headers, filters and summaries.
     Whole,
 }
 
@@ -46,7 +46,7 @@ pub struct Checker {
     /// The highest generation that can have chunks.
     pub(super) highest: u64,
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
-    /// The chunks with a merge number above the last one in the store's facts; `None` if there are none.
+    /// The chunks with a sequence number above the last one in the store's facts; `None` if there are none.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
     /// Groups and series without a readable series row. Another row or a journal has their labels.
     pub(super) derived: Vec<(Kind, SeriesId)>,
@@ -83,7 +83,7 @@ impl Checker {
         &self.known
     }
 
-    /// The highest merge number in the facts and in the rows checked so far.
+    /// The highest sequence number in the facts, in the keys, and in the rows checked so far.
     pub fn last_sequence(&self) -> u64 {
         let unrecorded = self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner);
         let of_rows = unrecorded.as_ref().map_or(0, |unrecorded| unrecorded.highest);

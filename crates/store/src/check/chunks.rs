@@ -239,13 +239,13 @@ impl Checker {
         self.lost(kind, &series, Some(range), header.map(|header| records(header, wrong)))
     }
 
-    /// Notes a merge number that is higher than the last one in the store's facts. The row is still sound: probably the fact
-    /// was lost. A merge puts the row and the fact together. The next flush puts a second copy of the fact. Without the
+    /// Notes a sequence number that is higher than the last one in the store's facts. The row is still sound: probably the
+    /// fact was lost. A merge puts the row and the fact together. The next flush puts a second copy of the fact. Without the
     /// fact, the server continues after the highest number of all rows.
     fn note_sequence(&self, key: &ChunkKey, split: &Split, place: &Place) {
         let last = self.known.facts.last_sequence();
         let merge = split.replacement.map_or(0, |replacement| replacement.merge);
-        // A key has only the lower 31 bits of a merge number. They are not compared with a last number of more than 31 bits.
+        // A key has only the lower 31 bits of a sequence number. They are not compared with a last number of more than 31 bits.
         let of_row = if last < 1 << 31 { row_sequence(key.number) } else { 0 };
         let highest = merge.max(of_row);
         // Older versions wrote no sequence to the facts.

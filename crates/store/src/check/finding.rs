@@ -354,8 +354,8 @@ impl Findings {
 #[derive(Clone, Debug)]
 pub struct PlacedRow {
     pub place: Place,
-    /// Whether readers get this row. They do not get a replaced or deleted row. If the key is not certain, `false` is only
-    /// true of the row that has this key.
+    /// Whether readers get this row. They do not get a replaced or deleted row. If the key is not certain, the row may belong to
+    /// another key, and `false` then says nothing about it.
     pub needed: bool,
     /// Whether the key matches the checksum of an index or of the row.
     pub is_key_certain: bool,

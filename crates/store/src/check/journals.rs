@@ -68,7 +68,7 @@ pub struct Journals {
     prefix: String,
     /// The journals by the generation in their file name.
     held: BTreeMap<u64, Held>,
-    /// Objects other than files with names of journals, and what they are.
+    /// Objects that have the name of a journal but are not files: what they are, by the generation in their name.
     irregular: BTreeMap<u64, &'static str>,
 }
 
@@ -159,7 +159,7 @@ impl Journals {
             live.chain(self.headers().flat_map(|h| &h.older)).map(|older| older.generation).collect();
         for (generation, held) in &mut self.held {
             let is_nameless = matches!(held.front, Some(Front::Damaged { header: None, .. }));
-            // Without facts, there are no rows that its records could replace.
+            // Without facts, the driver has no rows that the records of this journal could replace.
             if is_nameless && of_facts.is_some() && !named.contains(generation) && !is_accepted(*generation) {
                 held.alien = Some(Alien::Unknown);
             }

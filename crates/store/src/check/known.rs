@@ -26,7 +26,7 @@ pub struct Known {
     /// The highest generation in the rows of sessions.
     pub last_session: u64,
     pub index: Index,
-    /// The generations of the chunks, and the highest merge number of a row.
+    /// The generations of the chunks, and the highest sequence number of a row.
     pub keys: Keys,
     has_tombstones: bool,
     pub partitions: HashSet<(Kind, SeriesId)>,

@@ -90,8 +90,8 @@ impl Salvage {
 }
 
 /// The last generation that counts as flushed in the copy. If the flush of a generation was interrupted and its journal is
-/// missing, its chunks are all that is left. Such a generation counts as flushed, so that readers get these chunks, unless an
-/// earlier generation that is not flushed has a journal in `journals`.
+/// missing, its chunks are all that is left. Such a generation counts as flushed, so that readers get these chunks. It does not
+/// count as flushed if an earlier unflushed generation has a journal in `journals`.
 fn flushed(known: &Known, journals: &BTreeSet<u64>) -> u64 {
     let mut flushed = known.flushed();
     for generation in known.keys.generations.range(flushed.saturating_add(1)..) {

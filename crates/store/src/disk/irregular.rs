@@ -1,4 +1,5 @@
-//! What has the name of a file, and is no file that can be read? A FIFO, a directory, a device, or a link that leads to none.
+//! Detects objects that have the name of a file but are not readable files: a FIFO, a directory, a device, or a link that does
+//! not lead to a regular file.
 
 use std::io;
 use std::path::Path;
@@ -11,8 +12,9 @@ pub const NOT_REGULAR: &str = "it is not a regular file";
 const LINK: &str = "it is a symbolic link";
 const DANGLING: &str = "it is a link to a file that is missing";
 
-/// The reason why the object with this name is neither a regular file nor a link to one. `None` if it is, if there is no such
-/// object, or if the system cannot tell. Opens nothing, because to open a FIFO may wait, and to open a device may change it.
+/// The reason why the object with this name is neither a regular file nor a link to one. `None` if it is one of these two, if
+/// there is no such object, or if the system cannot tell. Opens nothing, because to open a FIFO may wait, and to open a device
+/// may change it.
 pub fn irregular(path: &Path) -> Option<&'static str> {
     let found = std::fs::symlink_metadata(path).ok()?;
     if !found.is_symlink() {

@@ -1,8 +1,8 @@
 //! Selects series by matchers, and lists their labels and values.
 //!
 //! A selection starts with the `=` matcher that has the fewest series. It checks series one by one as soon as these checks
-//! are cheaper than the postings of the next matcher. A pattern is tried once on each value of its label, not on each series. A
-//! pattern with a literal prefix is tried only on values with that prefix. A choice of literals is tried only on these literals.
+//! are cheaper than the postings of the next matcher. Until then, a pattern is tried once on each value of its label, not on each
+//! series. A pattern with a literal prefix is tried only on values with that prefix, a choice of literals only on these literals.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

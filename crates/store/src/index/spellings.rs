@@ -1,7 +1,8 @@
 //! Which series does a sender mean by a text that it has sent before?
 //!
 //! For each series, the table has an entry of 16 bytes with the last [`Spelling`] that was written for the
-//! series. It also has hash tables from spellings to numbers of series. Both take about 27 bytes per series.
+//! series. It also has hash tables from spellings to numbers of series. Entry and hash tables together take about 27 bytes per
+//! series.
 //! A series has one spelling at a time. A spelling is forgotten with its series.
 //!
 //! ```text
@@ -29,7 +30,7 @@ const PAGE: usize = 256;
 const PAGE_BYTES: usize = PAGE * size_of::<Entry>();
 /// Number of hash tables. A table is moved when it grows: with a million series, 16,000 numbers at once.
 const SHARDS: usize = 64;
-/// A hash table that is used to less than this part is moved to a smaller one.
+/// A hash table that is filled to less than 1/`SPARSE` of its capacity is moved to a smaller one.
 const SPARSE: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -245,7 +246,7 @@ impl Table {
             return;
         }
         self.known -= 1;
-        // Before the entry is removed, because the hashes of all numbers are in the entries.
+        // The number is removed before its entry, because a hash table gets the hashes of all its numbers from the entries.
         self.change_places(spelling, |places, bits| {
             if let Ok(place) = places.find_entry(spelling.bits(), |other| *other == number) {
                 place.remove();
@@ -450,7 +451,7 @@ mod tests {
         learn(&index, &all, usize::MAX, || true);
         let full = spellings.bytes();
         let forget = |n: usize| index.write().remove(Kind::Sample, u32::try_from(n).unwrap());
-        // The first half, and every page except one entry.
+        // Forgets the first half of the series, then all series of the other pages except one of each page, then these.
         (0..SERIES / 2).for_each(forget);
         assert!(spellings.bytes() < full * 3 / 4, "{} of {full}", spellings.bytes());
         (SERIES / 2..SERIES).filter(|n| n % PAGE != 9).for_each(forget);

@@ -96,7 +96,7 @@ pub fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Refuses a directory with a journal of a newer version. Reads only the first header of each file.
+/// Refuses a directory with a journal of a newer version. Examines only the first header of each file.
 ///
 /// # Errors
 /// `Version` for a journal of a newer version; `Io` when a journal cannot be read.

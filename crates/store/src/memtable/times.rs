@@ -19,8 +19,8 @@ pub type Node = u32;
 /// The node of the empty list.
 pub const ROOT: Node = 0;
 
-/// This many nodes are made without regard to their use. Further nodes are made only while they are fewer than half of
-/// the samples that use nodes, because a node takes more memory than a time.
+/// This many nodes are made without regard to their use. Further nodes are made only while the further nodes are fewer than half
+/// of the samples that use nodes, because a node takes more memory than a time.
 const NODES_FREE: usize = 1 << 15;
 
 #[derive(Clone, Copy, Debug)]

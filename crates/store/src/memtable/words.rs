@@ -82,7 +82,7 @@ impl Words {
 
     #[cold]
     fn grow(&mut self, needed: usize) {
-        // By a quarter instead of doubling, because most of the memtable's memory is here.
+        // The buffer grows by a quarter and is not doubled, because most of the memtable's memory is here.
         let len = needed.max(self.0.len() / 4 * 5).next_multiple_of(STEP_BYTES);
         let mut bytes = Vec::with_capacity(len);
         bytes.extend_from_slice(&self.0);

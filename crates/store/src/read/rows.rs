@@ -238,7 +238,7 @@ pub async fn each_ranked(
 
 /// Like [`each_live`], for chunks with summaries. First reads the header of each chunk, and passes it to `usage`. Then reads the
 /// summaries of the chunks with [`Use::Summary`], and passes them to `accepts`. For a damaged summary, `accepts` gets a text.
-/// Last reads whole rows: those with [`Use::Calls`], and those without a summary that `accepts` takes.
+/// Last reads whole rows: those with [`Use::Calls`], those without a summary, and those whose summary `accepts` refuses.
 pub async fn each_unsummarized(
     reader: &Reader,
     place: (Kind, SeriesId),

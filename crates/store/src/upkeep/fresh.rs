@@ -1,4 +1,4 @@
-//! Counts the chunks of each partition that no merge has read. The counts are in memory, so that the usual choice of
+//! Counts for each partition the chunks that no merge has read. The counts are in memory, so that the usual choice of
 //! merges needs no read.
 
 use std::collections::HashMap;

@@ -319,8 +319,8 @@ fn floor_after(part: &[Known]) -> Timestamp {
     part.iter().map(|row| row.facts.reach().end).max().map_or(Timestamp::MIN, |end| end.saturating_add(1))
 }
 
-/// Moves the end of a merge that ends early back to the end of a downsampling step, because a step is downsampled as a whole.
-/// Rows that start after the new end are omitted.
+/// If the merge ends at a time `until` before the end of its rows, moves `until` back to the end of a downsampling step, because
+/// a step is downsampled as a whole. Omits the rows that start after the new `until`.
 fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);

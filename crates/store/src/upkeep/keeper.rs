@@ -142,7 +142,7 @@ impl Keeper {
         }
     }
 
-    /// Merges write before they free space. So on a full disk, first completes deletions, which need no space.
+    /// Merges write before they free space. So on a full disk, first completes deletions, which may use the reserved space.
     ///
     /// # Errors
     /// `StorageFull` if the disk is still full; the error of the driver.

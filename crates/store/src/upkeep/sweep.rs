@@ -94,7 +94,8 @@ fn places(index: &Guarded<Index>, tombstone: &Tombstone) -> BTreeSet<Place> {
     places
 }
 
-/// Deletions that were tried since the last sweep. They are skipped until the next sweep.
+/// Deletions that were tried since the last sweep. They are skipped until the next sweep. Exception: when all generations of an
+/// `early` deletion are flushed, it is tried again.
 #[derive(Debug, Default)]
 pub struct Tried {
     /// Deletions that are not completed, because some of their records cannot be read.

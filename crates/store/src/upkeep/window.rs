@@ -289,7 +289,7 @@ fn facts(
     }
 }
 
-/// The work that the rules require for a row. `applied` is the last deletion that was applied to it.
+/// The work that rules and deletions require for a row. `applied` is the last deletion that was applied to it.
 fn state(key: ChunkKey, header: &Header, members: &[Treatment], applied: u64) -> State {
     let untreated = Treatment::default();
     let one = [(0, None)];

@@ -119,8 +119,8 @@ impl Sender {
         times.find(|at| at.abs_diff(self.horizon) <= BOUND as u64)
     }
 
-    /// Asserts that reads return exactly the samples sent, with times moved by at most [`BOUND`]. Reads all samples, and the
-    /// samples from number `first` to number `last`.
+    /// Asserts that reads return exactly the samples that were sent and have not expired, with times moved by at most [`BOUND`].
+    /// The sample of [`Self::doubtful`] may be missing. Reads all samples, and the samples from number `first` to number `last`.
     async fn check(&self, first: usize, last: usize) {
         let part = TimeRange::new(self.before(first), self.before(last + 1));
         let questions = [(0..=SAMPLES, TimeRange::ALL), (first..=last, part)];
