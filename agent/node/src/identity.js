@@ -36,8 +36,9 @@ export function pairs(of) {
 }
 
 /**
- * The name in the nearest package.json with a name, in the directory of the script or at most seven above it. Otherwise the name
- * of the file, or of its directory if only the file name is generic. Without a script `node`.
+ * The name in the nearest package.json with a name. The search begins in the directory of the script and ends at most seven
+ * directories above it. If it finds no name: the name of the file or, if this name is generic and that of its directory is not,
+ * the name of the directory. Without a script: `node`.
  * @param {string | undefined} script
  */
 export function serviceOf(script) {

@@ -42,8 +42,8 @@ fuzz_target!(|bytes: &[u8]| {
 const DEFINED: &[u8] =
     b"\x01\x01\x01t\x03\x01\x01\x08__name__\x01s\x03\x02\x01\x08__name__\x01e\x04\x01\x01r\x01\x01\x01a\x00";
 
-/// The bytes that a client sends: frames with correct checksums, and other bytes. Also the text of the token in its first frame, if
-/// that is a HELLO with a token.
+/// The bytes that a client sends: frames with correct checksums, and other bytes. Also the text of the token in its first frame,
+/// if that is a HELLO with a token.
 fn sent(script: &mut Script<'_>) -> (Vec<u8>, Option<&'static str>) {
     let mut out = vec![];
     let token = |number: u8| TOKENS.get(usize::from(number >> 1)).copied();

@@ -2,7 +2,7 @@
 // is cut. The rules are the same as in `SqlShape.java` and Python's `sql_shape.py`. Before: `sql.js`, which reads the tokens.
 // After: `../wire/dictionary.js`.
 
-/** Maximum length of a name, characters. */
+/** Maximum length of a shape, characters. */
 export const NAME_CHARS_MAX = 1_000;
 /** End of the first row of a bulk insert, and `...` for the later rows. */
 const ROWS = '), ...';

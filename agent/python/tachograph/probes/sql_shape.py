@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-# Maximum length of a name, characters.
+# Maximum length of a shape, characters.
 NAME_CHARS_MAX = 1_000
 # End of the first row of a bulk insert, and `...` for the later rows.
 _ROWS = "), ..."

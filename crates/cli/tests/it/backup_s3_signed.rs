@@ -1,5 +1,5 @@
-//! Tests a backup repository in a bucket of S3Proxy, over TLS. S3Proxy is a server with the API of S3 that verifies signatures. Its
-//! packages are installed once from Maven.
+//! Tests a backup repository in a bucket of S3Proxy, over TLS. S3Proxy is a server with the API of S3 that verifies signatures.
+//! Its packages are installed once from Maven.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! Tests `tacho check` and `tacho repair` with changed bits. A check names the file of each changed bit, and the row or the journal
-//! record. A repair loses only records of this row or journal record, and names it.
+//! Tests `tacho check` and `tacho repair` with changed bits. A check names the file of each changed bit, and the row or the
+//! journal record. A repair loses only records of this row or journal record, and names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

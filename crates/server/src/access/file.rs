@@ -333,7 +333,8 @@ mod tests {
             .collect()
     }
 
-    /// The files that a kill during the first change can leave: those after each step, and also those while a new file is written.
+    /// The files that a kill during the first change can leave: those after each step, and also those while
+    /// a new file is written.
     fn interrupted(data: &Path) -> Vec<Files> {
         let steps = RefCell::new(Vec::new());
         add_in_steps(data, "a", &|| steps.borrow_mut().push(files(data))).unwrap();

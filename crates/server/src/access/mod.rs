@@ -444,8 +444,8 @@ impl Access {
         }
     }
 
-    /// Counts refusals of a valid token, or of parts of its request, and notes them in the audit log: at most one line a minute for
-    /// each token, reason and place, with the number of refusals since the line before.
+    /// Counts refusals of a valid token, or of parts of its request, and notes them in the audit log: at most one line a minute
+    /// for each token, reason and place, with the number of refusals since the line before.
     pub fn refuse(&self, reason: Reason, refusals: u64, message: &str) {
         self.metrics.access.refused.with([self.name().unwrap_or_default(), reason.name()]).add(refusals);
         let (Some((token, usage)), Some(client)) = (&self.of, &self.client) else { return };

@@ -263,7 +263,7 @@ class SwitchIT {
     }
 
     @Test
-    void aServerWithoutRulesEndsTheRulesOfThePreviousServer() throws Exception {
+    void aServerThatDoesNotSupportRulesEndsTheRulesOfThePreviousServer() throws Exception {
         try (WireServer server = new WireServer()) {
             Program program = program(server, 17, "until-told", "1").start();
             assertTrue(await(server, REQUEST, 100), program.describe());

@@ -223,7 +223,7 @@ public final class Buffers {
         putBack(buffer);
     }
 
-    /** Returns the borrowed buffer of this thread, which has no recorded call open. */
+    /** Returns the borrowed buffer of this thread. The thread must have no open recorded call. */
     void giveBack(ThreadBuffer buffer) {
         if (buffer == unassigned) {
             if (openDropped() == 0) {

@@ -8,11 +8,12 @@ import java.util.concurrent.atomic.AtomicInteger;
  * whole or not at all. {@link TraceGate} decides once, at the start of the trace, and calls of the
  * trace on other threads follow the decision.
  *
- * <p>An operation with which traces begin is called an <i>entry operation</i>. Each one has its own
- * share ({@link TraceEntry}). Every second, the shares are computed from the traces of the previous
- * second. The method is Jaeger's adaptive sampling (Shkuro, Mastering Distributed Tracing, 2019,
- * ch. 8): a probability for each operation, and a rate up to which every trace is recorded. The
- * number of traces per second is adapted as in Dapper (Sigelman et al., 2010, sec. 4.4).
+ * <p>An operation with which traces begin is called an <i>entry operation</i>. Each of the first
+ * {@link #ENTRIES_MAX} has its own share ({@link TraceEntry}); the others have a common one. Every
+ * second, the shares are computed from the traces of the previous second. The method is Jaeger's
+ * adaptive sampling (Shkuro, Mastering Distributed Tracing, 2019, ch. 8): a probability for each
+ * operation, and a rate up to which every trace is recorded. The number of traces per second is
+ * adapted as in Dapper (Sigelman et al., 2010, sec. 4.4).
  *
  * <p>After: {@code io.tachograph.core.cost.TraceKeeper}, which sets the shares.
  */

@@ -39,7 +39,7 @@ class HandedCallTest {
         assertTrue(buffers.lend(Thread.currentThread()).slot >= 0);
     }
 
-    /** The context of a call that does not fit is that of its parent. Its end has no effect. */
+    /** If a call does not fit, its context is its parent, and its end has no effect. */
     @Test
     void callsThatDoNotFitAreCounted() {
         Buffers buffers = buffers(64);

@@ -241,7 +241,7 @@ public final class WireServer implements Closeable {
         }
     }
 
-    /** Sends no further PROBES, like a server without rules, and forgets the last PROBED. */
+    /** Acts like a server that does not support rules from now on, and forgets the last PROBED. */
     public synchronized void forgetRules() {
         probes = null;
         probed = null;

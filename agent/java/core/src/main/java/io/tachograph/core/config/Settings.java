@@ -42,8 +42,9 @@ public final class Settings {
     static final String UNREADABLE = "<unreadable>";
 
     /**
-     * Used as {@code token} if the given value cannot be read. It is not a valid token. No variable
-     * contains this character, so a blank token in the environment differs from it.
+     * Used as {@code token} if the given value cannot be read. It is not a valid token. An
+     * environment variable cannot contain this character, so no value of {@code TACHO_TOKEN} equals
+     * it.
      */
     static final String UNREADABLE_TOKEN = "\0";
 

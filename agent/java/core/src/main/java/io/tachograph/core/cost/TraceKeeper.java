@@ -13,11 +13,11 @@ import java.util.Arrays;
  * began with each operation, and sets the share of each operation for the next second. If this
  * thread gets no processor time, it gives no new shares, so the limit still holds.
  *
- * <p>Traces that another process has decided to record count against the limit first. The rest of
- * the limit is divided among the operations with which traces begin here. Together, these
- * operations always get a tenth of the limit or one trace per second, whichever is more, even if
- * the total is then above the limit. Otherwise, traces of other processes could exclude all traces
- * that begin here.
+ * <p>If another process has decided to record a trace, the trace counts against the limit, but is
+ * always recorded. The rest of the limit is divided among the operations with which traces begin
+ * here. Together, these operations always get at least a tenth of the limit and at least one trace
+ * per second, even if the total is then above the limit. Otherwise, traces of other processes could
+ * exclude all traces that begin here.
  *
  * <p>Before: {@link TraceCounts}. After: {@link Traces}, and {@link Moves}, which reports.
  */

@@ -19,8 +19,9 @@ import java.util.Set;
  */
 final class ExceptionText {
     /**
-     * Maximum length of a chain of an exception and its causes. If the chain is longer or cyclic,
-     * only the class is recorded.
+     * Maximum number of exceptions of a chain (the exception and its causes) that are searched for
+     * a database exception. If none is found and the chain is longer or cyclic, only the class is
+     * recorded.
      */
     private static final int CAUSES_MAX = 16;
 

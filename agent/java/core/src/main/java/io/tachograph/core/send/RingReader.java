@@ -14,9 +14,9 @@ import java.util.Arrays;
 
 /**
  * Reads the ring of one thread and turns its words into parts of segments. A part is closed when
- * the outermost call ends or leaves the thread, when the part is long or a second old, and when the
- * program ends. The next part of the segment repeats the calls that are still open, the
- * <i>carried</i> calls.
+ * the outermost call ends, when the thread leaves this call ({@link HandedCall}), when the part is
+ * long or a second old, and when the program ends. The next part of the segment repeats the calls
+ * that are still open, the <i>carried</i> calls.
  *
  * <p>Before: {@link ThreadBuffer}; {@link Word} defines the layout of its words. After: {@link
  * Outbox}.

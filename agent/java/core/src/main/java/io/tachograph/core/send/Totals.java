@@ -58,7 +58,7 @@ public final class Totals {
         return entriesDropped + entriesDroppedInRings + entriesFailed;
     }
 
-    /** Number of declared records for which code of the program threw an exception. */
+    /** Number of declared records that could not be created, mostly because the program threw. */
     public long entriesFailed() {
         return entriesFailed;
     }

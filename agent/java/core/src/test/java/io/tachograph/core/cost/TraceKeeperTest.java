@@ -198,7 +198,7 @@ class TraceKeeperTest {
         assertEquals(from, load.told("from"));
     }
 
-    /** Traces that begin in this process get the rest of the limit, at least a tenth of it. */
+    /** Traces that begin in this process get the rest, but at least a tenth of the limit. */
     @Test
     void tracesOfOtherProcessesComeFirst() {
         Load load = new Load(100);

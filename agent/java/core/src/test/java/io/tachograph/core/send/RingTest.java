@@ -35,8 +35,8 @@ import java.util.stream.Collectors;
 
 /**
  * Several threads make random nested calls, with exceptions and missed exits. The decoded records
- * must be exactly these calls, except for dropped and counted subtrees. A seed makes a run
- * repeatable, except for the scheduling of threads.
+ * must be exactly these calls, without the subtrees that were dropped and counted. A seed makes a
+ * run repeatable, except for the scheduling of threads.
  */
 class RingTest {
     private static final int THREADS = 4;

@@ -16,9 +16,9 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * bucket  8 words (one cache line); other bits of the hash select the bucket
  * </pre>
  *
- * Two pairs of queue and object share a count if 58 bits of their hashes agree. An increment takes
- * the first word of the bucket that is free, or that belongs to the pair and is not full. So
- * several words may belong to one pair; the count is their sum.
+ * Two pairs of queue and object share a count if 58 bits of their hashes agree. An increment goes
+ * into the first suitable word of the bucket: a free word, or a word of the pair that is not full.
+ * So several words may belong to one pair; the count is their sum.
  */
 final class HandOverCounts {
     private static final int BUCKETS = 1 << 10;

@@ -120,8 +120,9 @@ final class ServerRequest {
     }
 
     /**
-     * The status of the answer if the request ended before the thread left it; 0 if the answer was
-     * abandoned; else {@code status}.
+     * Called when this thread must end the request. Returns the status of the answer if the request
+     * ended before the thread left it; 0 if the answer was abandoned; else {@code status}. Sets
+     * {@code http.async} if another thread may still answer the request.
      */
     int statusOr(int status) {
         if (later == null) {

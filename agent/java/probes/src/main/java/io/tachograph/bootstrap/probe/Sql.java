@@ -19,7 +19,7 @@ final class Sql {
     private static final int TEXT_CHARS_MAX = 8_000;
 
     /**
-     * Maximum number of tokens to read. A name rarely has more. After that many tokens, a text
+     * Maximum number of tokens to read. A shape rarely has more. After that many tokens, a text
      * usually has only more rows or values of a list, which {@link SqlShape} folds.
      */
     private static final int TOKENS_MAX = 1_000;

@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
  * sql_shape.py}. Before: {@link Sql}, which reads the tokens.
  */
 final class SqlShape {
-    /** Maximum length of a name, in characters. */
+    /** Maximum length of a shape, in characters. */
     static final int NAME_CHARS_MAX = 1_000;
 
     /** End of the first row of a bulk insert, and {@code ...} for the later rows. */

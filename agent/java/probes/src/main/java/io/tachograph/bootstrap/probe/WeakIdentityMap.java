@@ -37,7 +37,7 @@ class WeakIdentityMap<V> {
         return value;
     }
 
-    /** @return false if the object has no value for this place and the bound is reached */
+    /** @return false if the bound is reached; a value that the object already has stays unchanged */
     boolean put(Object object, V value) {
         forgetDead();
         if (entries.size() < countMax) {
@@ -60,7 +60,7 @@ class WeakIdentityMap<V> {
      * to remove the value.
      *
      * @param place a number; an object may have one value for each number
-     * @return false if the bound is reached
+     * @return false if the object has no value for this place and the bound is reached
      */
     boolean change(Object object, int place, BiFunction<Object, V, V> change) {
         forgetDead();
