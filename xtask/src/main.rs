@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | cargo xtask licences | cargo xtask sbom [--features F] | cargo xtask generate \
     | cargo xtask fuzz [--seconds N] [--jobs N] [TARGET ...] | cargo xtask simulate [--seeds N] [--seconds S] [--first SEED] \
-    [--trace] | cargo xtask simulate-mutations [FAULT ...]";
+    [--trace] [--omit SYNC] | cargo xtask simulate-mutations [FAULT ...]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

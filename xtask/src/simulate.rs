@@ -1,4 +1,4 @@
-//! `cargo xtask simulate [--seeds N] [--seconds S] [--first SEED] [--trace]`: builds and starts the simulator
+//! `cargo xtask simulate [--seeds N] [--seconds S] [--first SEED] [--trace] [--omit SYNC]`: builds and starts the simulator
 //! (`crates/simulator`). `cargo xtask simulate-mutations` checks that the simulator finds deliberate faults of the store.
 
 use std::path::Path;

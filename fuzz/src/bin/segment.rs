@@ -1,5 +1,6 @@
-//! Opening a directory with a damaged segment file never panics. An intact row is never lost: the row can be read, or its bytes
-//! are in the quarantine. Further starts read the same rows.
+//! Opening a directory with a damaged segment file never panics. An intact row can be read, or its bytes are in the quarantine.
+//! Rows with the key of a damaged row, and rows that may seem to be a part of damage, are not checked. Further starts read the
+//! same rows.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
