@@ -7,10 +7,9 @@ TACHO       := target/release/tacho
 # The binary with which the tests of the agents and the page start the server. It is a hard link to the result of `cargo
 # test`, so that later builds do not replace it.
 TEST_TACHO  := target/test/tacho
-# The longest parts are first, for a short total time.
+# The longest parts are first, for a short total time. Some of them use $(TEST_TACHO), which is built before all parts: make would
+# start a part that waits for another target only after all parts that wait for nothing.
 TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench test-sbom
-# These parts use $(TEST_TACHO), or build target/debug/tacho. $(TEST_TACHO) is built once, before them.
-TACHO_PARTS := test-rust test-python test-node test-page
 TEST_JOBS   ?= 2
 # The features parquet and s3 are off by default. These packages are built and tested a second time with both.
 WITH_ALL := -p tacho-ingest -p tacho-backup -p tacho-cli --features tacho-cli/parquet,tacho-cli/s3
@@ -40,9 +39,8 @@ $(JAR_EXAMPLE): $(JAR_AGENT) $(shell find examples/bulletin-board/java -name '*.
 
 .PHONY: test
 test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## run all tests, two parts at a time (TEST_JOBS=2); needs no network except package registries
+	@begun=$$(date +%s); $(MAKE) --no-print-directory test-tacho && echo "make test-tacho: $$(($$(date +%s) - begun)) s"
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(TEST_JOBS) --output-sync=target $(TEST_PARTS:%=timed-%)
-
-$(TACHO_PARTS:%=timed-%): test-tacho
 
 timed-%:
 	@begun=$$(date +%s); $(MAKE) --no-print-directory --assume-old=test-tacho $*; code=$$?; \
