@@ -24,7 +24,8 @@ use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
 
 const AGENTS: u128 = 3;
-/// Number of lives of one seed before the last three processes (`World::end`). A life is one process, and ends with a crash.
+/// Number of lives of one seed before the last three processes (`World::end`). A life ends with a crash. It is
+/// one process, or several if the disk fails while the store is opened.
 const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
 /// The name of the directories with damaged files, below `JOURNAL` and [`CHUNKS`].
@@ -68,7 +69,8 @@ pub struct World {
     is_healthy: bool,
     /// The files in the quarantines at the last check.
     quarantined: BTreeMap<PathBuf, Vec<u8>>,
-    /// For each agent, the number of its last frame in the store at the last stop in order. `check_stopped` takes these numbers.
+    /// For each agent, the number of its last frame that the store had at the last orderly stop. `check_stopped` takes these
+    /// numbers.
     stopped: Option<Vec<u64>>,
 }
 
@@ -212,7 +214,7 @@ impl World {
         Err(Failure::Stuck(format!("store does not open in {OPENINGS_MAX} attempts: {last}")).into())
     }
 
-    /// One process, from its start until the machine stops or all steps are done.
+    /// One life: opens the store, and takes steps until the machine stops or all steps are done.
     async fn live(&mut self, life: Life, totals: &mut Totals) -> Result<(), End> {
         self.disk.set_faults(life.faults);
         self.disk.set_slowness(life.slowness);
@@ -238,8 +240,8 @@ impl World {
         Ok(())
     }
 
-    /// Stops the process in order. The process may leave journals to the next process. In half of the cases, the agents first
-    /// send frames while either all syncs and all cuts of files fail, or all writes fail.
+    /// Stops the process in an orderly way. The process may leave journals to the next process. If the seed has failing
+    /// operations, in half of the cases the agents first send frames while either all syncs and all cuts of files fail, or all writes fail.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if !self.is_healthy && self.random.one_in(2) {
             self.disconnect(open, totals).await?;
@@ -265,7 +267,7 @@ impl World {
         Ok(())
     }
 
-    /// Checks that frames that were refused before a stop in order do not come back.
+    /// Checks that frames that were refused before an orderly stop do not come back.
     fn check_stopped(&mut self, open: &Open) -> Result<(), Failure> {
         for (agent, before) in self.agents.iter().zip(self.stopped.take().unwrap_or_default()) {
             let (session, stored) = (agent.session, open.store.session_acked(agent.session));

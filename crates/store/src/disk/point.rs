@@ -42,7 +42,7 @@ points! {
     JournalRecords: "the records of a commit", Need::Found;
     JournalFailedWrite: "the cut of a failed write",
         Need::Rare(
-            "a write fails after its last byte, and the process stops in order: a power failure undoes the cut, and the \
+            "a write fails after its last byte, and the process stops in an orderly way: a power failure undoes the cut, and the \
              refused frame reappears"
         );
     JournalFailedMark: "the cut of a torn mark",
@@ -108,7 +108,7 @@ points! {
     EndAtStop: "the last records of `END`, at a stop", Need::Found;
     EndNameAtStop: "the name of `END`, at a stop",
         Need::Rare(
-            "the start wrote no manifest after it renamed `END`, and the process stops in order: a power failure brings the \
+            "the start wrote no manifest after it renamed `END`, and the process stops in an orderly way: a power failure brings the \
              former `END` back, and a missing end of the segment is not detected"
         );
     ManifestBytes: "the bytes of a manifest, before its rename", Need::Found;

@@ -127,7 +127,7 @@ impl Findings {
         }
         match rejects {
             Some(path) if self.broken > 0 => {
-                eprintln!("broken rows are in {}{}", path.display(), self.header_told());
+                eprintln!("broken rows that can be read are in {}{}", path.display(), self.header_told());
             }
             None if self.broken > 0 => eprintln!("hint: --rejects FILE keeps broken rows as they are"),
             _ => {}
