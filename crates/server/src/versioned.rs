@@ -16,6 +16,9 @@ use tacho_store::disk;
 
 /// Limit on the size of a file that is read, far above any file that the server writes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
+const MEMBER: &str = "\"crc32c\"";
+/// What to do with a file that was edited by hand.
+const EDITED: &str = " (after an edit by hand, remove the member crc32c and the comma before it)";
 /// The bytes before the digits of the checksum, and those after them.
 const CHECKSUM: (&str, &str) = (",\n  \"crc32c\": \"", "\"\n}\n");
 /// The end of a file without a checksum.
@@ -63,7 +66,10 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8], newest: u32) -> Result<T, String
     if !(1..=newest).contains(&version) {
         return Err(format!("it has version {version}, this program knows 1 to {newest}"));
     }
-    serde_json::from_slice(&verify(bytes)?).map_err(malformed)
+    serde_json::from_slice(&verify(bytes)?).map_err(|error| {
+        let is_reformatted = bytes.windows(MEMBER.len()).any(|part| part == MEMBER.as_bytes());
+        malformed(error) + if is_reformatted { EDITED } else { "" }
+    })
 }
 
 /// The content without the member `crc32c`.
@@ -73,8 +79,7 @@ fn verify(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     if stated != computed.as_bytes() {
         let stated = shown(&String::from_utf8_lossy(stated), MESSAGE_CHARS_MAX);
         return Err(format!(
-            "its checksum (crc32c) is {stated}, but its content has {computed}: it is damaged, or was edited by hand (after an \
-             edit, remove the member crc32c and the comma before it)"
+            "its checksum (crc32c) is {stated}, but its content has {computed}: it is damaged, or was edited{EDITED}"
         ));
     }
     Ok(Cow::Owned([content, END.as_bytes()].concat()))
@@ -164,7 +169,9 @@ mod tests {
 
         let edited = String::from_utf8(whole).unwrap().replace("größe", "Größe");
         let error = parse::<Named>(edited.as_bytes(), 2).unwrap_err();
-        assert!(error.contains("was edited by hand (after an edit, remove the member crc32c"), "{error}");
+        assert!(error.contains("or was edited (after an edit by hand, remove the member crc32c"), "{error}");
+        let error = parse::<Named>(edited.trim_end().as_bytes(), 2).unwrap_err();
+        assert!(error.starts_with("unknown field `crc32c`") && error.ends_with(EDITED), "{error}");
         let (content, _) = split(edited.as_bytes()).unwrap();
         let without = [content, END.as_bytes()].concat();
         assert_eq!(parse::<Named>(&without, 2).unwrap().name, "Größe");

@@ -241,7 +241,8 @@ impl World {
     }
 
     /// Stops the process in an orderly way. The process may leave journals to the next process. If the seed has failing
-    /// operations, in half of the cases the agents first send frames while either all syncs and all cuts of files fail, or all writes fail.
+    /// operations, in half of the cases the agents first send frames while either all syncs and all cuts of files fail, or all
+    /// writes fail.
     async fn stop(&mut self, open: &Open, totals: &mut Totals) -> Result<(), End> {
         if !self.is_healthy && self.random.one_in(2) {
             self.disconnect(open, totals).await?;

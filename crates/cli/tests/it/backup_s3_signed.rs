@@ -57,7 +57,8 @@ fn install(place: &Path, installed: &Path) {
             .args(["-B", "-q", "-ntp", goal, "-DincludeScope=runtime", "-DoutputDirectory=lib", "-f"])
             .arg(new.path().join("pom.xml")),
     );
-    fs::rename(new.path(), installed).unwrap();
+    // Another test may have been faster.
+    let _ = fs::rename(new.path(), installed);
 }
 
 fn succeeds(command: &mut Command) -> Output {

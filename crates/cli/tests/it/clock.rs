@@ -7,7 +7,7 @@ use serde_json::Value;
 use tacho_model::{Batch, Labels, ManualClock, NAME, Sample, SampleSeries};
 use tacho_server::data_directory;
 
-use crate::support::Server;
+use crate::support::{Server, wait_until_unlocked};
 
 const DAY_S: u64 = 86_400;
 const CONFIRM: &str = "/api/v1/admin/clock/confirm";
@@ -29,6 +29,8 @@ fn long_ago(data: &std::path::Path) -> u64 {
         store.append(Batch { samples, ..Batch::default() }, None).await.unwrap();
         store.close().await.unwrap();
     });
+    drop(runtime);
+    wait_until_unlocked(data);
     then
 }
 

@@ -183,8 +183,7 @@ fn change_in_steps<T>(
 }
 
 fn write(data: &Path, content: &Content, each_step: &dyn Fn()) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec_pretty(content)?;
-    bytes.push(b'\n');
+    let bytes = versioned::encode(content)?;
     let settle = |file: &File| {
         each_step();
         give_to_owner(data, file)?;
@@ -497,13 +496,32 @@ mod tests {
     }
 
     #[test]
-    fn the_golden_files_are_read() {
-        for golden in [
+    fn the_golden_files_match_the_format() {
+        let [first, golden] = [
             include_str!("../../../../testdata/tokens/version-1.json"),
             include_str!("../../../../testdata/tokens/version-2.json"),
-        ] {
-            check_golden(golden);
-        }
+        ];
+        let described = include_str!("../../../../docs/format/tokens.md");
+        assert!(
+            described.contains(&format!("```json\n{golden}```")),
+            "the example in the documentation is not the golden file"
+        );
+        check_golden(first);
+        check_golden(golden);
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(path(place.path()), golden).unwrap();
+        change(place.path(), |_| Ok(())).unwrap();
+        assert_eq!(std::fs::read_to_string(path(place.path())).unwrap(), golden);
+    }
+
+    #[test]
+    fn a_changed_letter_in_a_written_file_is_found() {
+        let place = tempfile::tempdir().unwrap();
+        add(place.path(), "a").unwrap();
+        let written = std::fs::read_to_string(path(place.path())).unwrap();
+        std::fs::write(path(place.path()), written.replace("\"a\"", "\"b\"")).unwrap();
+        let Found::Broken(cause) = read(place.path()) else { panic!("{:?}", read(place.path())) };
+        assert!(cause.contains("its checksum (crc32c) is "), "{cause}");
     }
 
     fn check_golden(golden: &str) {

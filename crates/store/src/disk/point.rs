@@ -108,8 +108,8 @@ points! {
     EndAtStop: "the last records of `END`, at a stop", Need::Found;
     EndNameAtStop: "the name of `END`, at a stop",
         Need::Rare(
-            "the start wrote no manifest after it renamed `END`, and the process stops in an orderly way: a power failure brings the \
-             former `END` back, and a missing end of the segment is not detected"
+            "the start wrote no manifest after it renamed `END`, and the process stops in an orderly way: a power failure brings \
+             the former `END` back, and a missing end of the segment is not detected"
         );
     ManifestBytes: "the bytes of a manifest, before its rename", Need::Found;
     ManifestNames: "the names of both copies of the manifest", Need::Found;

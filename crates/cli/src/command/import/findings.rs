@@ -11,8 +11,8 @@ use tacho_model::Timestamp;
 
 use super::early::{Counted, Early};
 
-/// Limit on the broken rows that are reported one by one. The file of `--rejects` gets all broken rows, except for the rows of
-/// damaged Parquet pages, which cannot be read.
+/// Limit on the broken rows that are reported one by one. The file of `--rejects` gets all broken rows that can be read
+/// (`docs/guide/import.md`).
 const BROKEN_NAMED_MAX: usize = 20;
 /// Limit on the reported ways of reading. Each way is reported once, with the first file that is read in this way.
 const WAYS_NAMED_MAX: usize = 20;

@@ -14,6 +14,8 @@ use tacho_store::disk::RealDisk;
 use tacho_store::policy::{Policies, Rule};
 use tacho_store::{ErrorKind, Options, Origin, Store};
 
+use crate::support::wait_until_unlocked;
+
 pub const SECOND: i64 = 1_000_000_000;
 pub const START: i64 = 1_700_000_000 * SECOND;
 /// Size of segment files, so small that a few hundred rows fill several files.
@@ -107,7 +109,8 @@ async fn open(data: &Path) -> Arc<Store> {
     }
 }
 
-/// Runs `work` in its own runtime. When the runtime ends, the directory is unlocked.
+/// Runs `work` in its own runtime. When the runtime ends, this process has unlocked the directory (see
+/// [`wait_until_unlocked`]).
 pub fn in_runtime(work: impl Future<Output = ()>) {
     tokio::runtime::Runtime::new().unwrap().block_on(work);
 }
@@ -156,6 +159,7 @@ pub fn directory(data: &Path) {
             tokio::task::yield_now().await;
         }
     });
+    wait_until_unlocked(data);
     for (name, list) in [("probes.json", "rules"), ("record_types.json", "types")] {
         let content = format!("{{\n  \"version\": 2,\n  \"{list}\": []");
         let checksum = crc32c::crc32c(content.as_bytes());

@@ -16,6 +16,7 @@ pub mod tokens;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::str::FromStr;
@@ -305,6 +306,18 @@ pub fn run_with_input(args: &[&str], input: &str) -> (Option<i32>, String, Strin
     let output = child.wait_with_output().expect("tacho ends");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Waits until no process holds a lock of the data directory. A process that another test starts inherits the locks of an earlier
+/// opening in this process, and holds them until it executes its program.
+pub fn wait_until_unlocked(data: &Path) {
+    let locks = ["LOCK", "chunks/LOCK", "journal/LOCK"].map(|name| std::fs::metadata(data.join(name)));
+    let inodes: Vec<String> = locks.into_iter().flatten().map(|file| format!(":{} ", file.ino())).collect();
+    assert!(!inodes.is_empty(), "{} has no lock file", data.display());
+    wait_for("the directory to be unlocked", || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+        (!inodes.iter().any(|inode| locks.contains(inode))).then_some(())
+    });
 }
 
 /// Polls until `ready` returns a value. `what` is for the message of a timeout.
