@@ -67,7 +67,8 @@ fn automatic_compression_matches_the_best_requested_one() {
     let mut mixed = Rng(7);
     let mut places = Rng(8);
     let columns = [
-        // Means as monitors compute them: sums of thousandths as floats.
+        // Multiples of 0.002, as a monitoring program computes means. Half of them are computed with an additional sum, so
+        // equal means may differ in the last bits of the float.
         column(
             "means of thousandths",
             1.5,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use inside::Inside;
 use peak_alloc::PeakAlloc;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use tacho_server::config::Settings;
 use tacho_store::{MemoryDriver, Options};
 
@@ -30,6 +31,8 @@ const CLIENT_BYTES: usize = 4 * MIB;
 
 fn open(at: SocketAddr, method: &str, path: &str, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(at).expect("server accepts");
+    // Without this limit, the kernel may take a whole answer into the buffer of a client that does not read.
+    set_socket_recv_buffer_size(&stream, MIB / 4).expect("a limit on the buffer");
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n");
     write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
     stream

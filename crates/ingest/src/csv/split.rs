@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Limits on the bytes and lines of a row with quotes. A row above a limit ends with its first line, so that an unclosed quote
-/// costs only this line and not the rest of the file.
+/// Limits on the bytes of a row with quotes, and on the line feeds inside of its quotes. A row above a limit ends with its first
+/// line, so that an unclosed quote costs only this line and not the rest of the file.
 pub const ROW_BYTES_MAX: usize = 4 << 20;
 const ROW_LINES_MAX: usize = 1_000;
 

@@ -111,7 +111,7 @@ impl<'a> Cursor<'a> {
                         return Ok(scalar);
                     }
                 }
-                self.fault("a text, a number or null is missing")
+                self.fault("a text, a number, a boolean or null is missing")
             }
         }
     }
