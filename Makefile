@@ -9,7 +9,7 @@ TACHO       := target/release/tacho
 TEST_TACHO  := target/test/tacho
 # The longest parts are first, for a short total time. Some of them use $(TEST_TACHO), which is built before all parts: make would
 # start a part that waits for another target only after all parts that wait for nothing.
-TEST_PARTS  := test-rust test-java test-python test-lint test-fuzz test-node test-page test-bench test-sbom
+TEST_PARTS  := test-rust test-java test-fuzz test-lint test-node test-python test-page test-sbom test-bench
 TEST_JOBS   ?= 2
 # The features parquet and s3 are off by default. These packages are built and tested a second time with both.
 WITH_ALL := -p tacho-ingest -p tacho-backup -p tacho-cli --features tacho-cli/parquet,tacho-cli/s3
