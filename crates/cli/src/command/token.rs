@@ -150,6 +150,7 @@ impl Add {
         let (record, text) =
             Record::new(&self.name, (self.roles, self.selector), limits, times).map_err(Failure::usage)?;
         let data = self.data.path();
+        let is_empty = !["chunks", "journal"].iter().any(|name| data.join(name).exists());
         let count = file::change(&data, |all| {
             if all.iter().any(|other| other.name == record.name) {
                 return Err(format!(
@@ -166,7 +167,13 @@ impl Add {
         eprintln!("token {:?} added to {}; it is shown only once", self.name, file::path(&data).display());
         if count == 1 {
             eprintln!(
-                "from now on the server requires a token, except for /healthz, /readyz and the files of the page"
+                "from now on a server with this directory requires a token, except for /healthz, /readyz and the files of the page"
+            );
+        }
+        if is_empty {
+            let data = data.display();
+            eprintln!(
+                "warning: no server has used {data} so far: --data must name the directory of the server"
             );
         }
         Ok(())

@@ -26,6 +26,21 @@ fn a_cookie_does_not_begin_a_new_session() {
 }
 
 #[test]
+fn a_token_for_a_directory_that_no_server_has_used_is_added_with_a_warning() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let warning = |name: &str| {
+        let (code, _, said) =
+            run(&["token", "add", name, "--role", "admin", "--data", data.to_str().unwrap()]);
+        assert_eq!(code, Some(0), "{said}");
+        said.contains("warning: no server has used ")
+    };
+    assert!(warning("a"));
+    assert!(Server::start(&data).stop().success());
+    assert!(!warning("b"));
+}
+
+#[test]
 fn the_body_of_a_login_is_an_object_with_only_the_token() {
     let guarded = Guarded::start();
     let (origin, token) = (guarded.origin(), &guarded.admin);
