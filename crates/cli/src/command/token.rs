@@ -167,7 +167,8 @@ impl Add {
         eprintln!("token {:?} added to {}; it is shown only once", self.name, file::path(&data).display());
         if count == 1 {
             eprintln!(
-                "from now on a server with this directory requires a token, except for /healthz, /readyz and the files of the page"
+                "from now on a server with this directory requires a token, except for /healthz, /readyz and the files of \
+                 the page"
             );
         }
         if is_empty {
