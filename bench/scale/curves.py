@@ -162,7 +162,7 @@ def of_runs(paths: list[Path]) -> list[Curve]:
 
 
 def report(curves: list[Curve]) -> str:
-    """A table for each curve."""
+    """One table, with a row for each curve."""
     rows = [
         (
             each["title"],

@@ -1,5 +1,5 @@
-//! The release profile has the settings for which docs/adr/0015 has the figures. A profile that is changed by accident would
-//! only be noticed by the size of the binary, which no test builds.
+//! The release profile must keep its settings: `lto` and `codegen-units` as decided in docs/adr/0015, `strip` as explained in
+//! `Cargo.toml`. A profile that is changed by accident would only be noticed by the size of the binary, which no test builds.
 
 use super::Finding;
 use super::tree::Tree;
@@ -15,7 +15,9 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let wanted = parse(WANTED);
     let wrong =
         wanted.iter().filter(|(name, value)| profile.and_then(|profile| profile.get(name)) != Some(*value));
-    let message = |name: &str| format!("[profile.release] must have the {name} of docs/adr/0015: {WANTED:?}");
+    let message = |name: &str| {
+        format!("[profile.release] must have this {name}: {WANTED:?} (docs/adr/0015, Cargo.toml)")
+    };
     wrong.map(|(name, _)| Finding { path: FILE.to_owned(), line: 0, message: message(name) }).collect()
 }
 
@@ -42,7 +44,7 @@ mod tests {
         ] {
             let messages = found(&good.replace(from, to));
             assert_eq!(messages.len(), 1, "{to}");
-            assert!(messages[0].contains(&format!("the {named} of")), "{messages:?}");
+            assert!(messages[0].contains(&format!("must have this {named}:")), "{messages:?}");
         }
         assert_eq!(found("[profile.dev]\nlto = \"fat\"\n").len(), 3);
     }

@@ -77,7 +77,7 @@ fn a_journal_of_another_store_is_read_only_if_the_user_names_it() {
     assert_eq!(code, 1, "{findings:?}");
     assert!(finding["reason"].as_str().unwrap().starts_with("it belongs to another store"), "{finding}");
     let remedy =
-        "move it back to the directory of its store; tacho repair leaves it out unless --accept names it";
+        "move it back to the directory of its store; tacho repair excludes it unless --accept names it";
     assert_eq!(finding["remedy"], remedy);
 
     let (code, losses, _) = repair(&data, &into);
@@ -115,7 +115,7 @@ fn a_journal_under_the_name_of_a_flushed_generation_is_saved_by_each_remedy() {
     assert_eq!(code, 1, "{findings:?}");
     assert_eq!(finding["effect"], "its records are not read; the server does not start");
     let remedy = format!(
-        "rename it to {}; tacho repair leaves it out unless --accept names it",
+        "rename it to {}; tacho repair excludes it unless --accept names it",
         journal.to_str().unwrap()
     );
     assert_eq!(finding["remedy"], remedy);
@@ -200,7 +200,7 @@ fn a_segment_of_another_store_is_not_taken_for_a_missing_one() {
         let (code, findings, _) = check(&damaged, &[]);
         assert_eq!(code, 1, "{name}: {findings:?}");
         let remedy = foreign(&findings, &segment)["remedy"].as_str().unwrap();
-        assert!(remedy.contains("leaves this file out unless --accept names it"), "{name}: {remedy}");
+        assert!(remedy.contains("excludes this file unless --accept names it"), "{name}: {remedy}");
         let (code, losses, _) = repair(&damaged, &into);
         assert_eq!(code, 1, "{name}: {losses:?}");
         assert_eq!(records(&into), in_journal, "{name}: {losses:?}");

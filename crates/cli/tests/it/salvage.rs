@@ -335,7 +335,7 @@ const REFUSED: [Refused; 6] = [
         damage: |data| std::fs::rename(journal(data), data.join(RENAMED)).unwrap(),
         message: "has the name of another generation: rename it",
         kind: "file-foreign",
-        remedy: "rename it to journal/00000000000000000002.journal; tacho repair leaves it out unless --accept names it",
+        remedy: "rename it to journal/00000000000000000002.journal; tacho repair excludes it unless --accept names it",
     },
     Refused {
         name: "copy of a journal under another name",

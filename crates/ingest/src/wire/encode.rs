@@ -105,7 +105,8 @@ pub struct DataFrame {
 }
 
 impl DataFrame {
-    /// `seq` starts at 1 and rises. Times are written relative to `base`.
+    /// `seq` starts at 1 and rises. The time of a record is written relative to `base`; in a record of samples, each further
+    /// time is relative to the sample before it.
     pub fn new(seq: u64, base: Timestamp) -> Self {
         let mut body = Vec::new();
         put_varint(&mut body, seq);

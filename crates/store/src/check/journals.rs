@@ -473,10 +473,10 @@ impl Journals {
     }
 }
 
-const OMITTED_BY_REPAIR: &str = "tacho repair leaves it out unless --accept names it";
+const OMITTED_BY_REPAIR: &str = "tacho repair excludes it unless --accept names it";
 
 const ALIEN_REMEDY: &str =
-    "move it back to the directory of its store; tacho repair leaves it out unless --accept names it";
+    "move it back to the directory of its store; tacho repair excludes it unless --accept names it";
 
 const UNKNOWN_REMEDY: &str = "if it is a journal of this store, start the server, or name it with --accept of tacho repair; else \
                               move it away";

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// This bit is set in the numbers of rows that merges write, and not set in those of a flush. Exception: a rest of entries
-/// keeps the number of its source row (`replacement.rs`).
+/// This bit is set in the numbers of rows that merges write, and not set in those of a flush. Exception: if a merge
+/// ends inside a row of entries, the row with the remaining entries keeps the number of its source row (`replacement.rs`).
 const OF_MERGE: u32 = 1 << 31;
 
 /// The lower bits of the sequence number of a row; 0 for a number that a flush assigned.

@@ -15,8 +15,9 @@ use super::super::survey::Mismatch;
 /// Known names in a directory, apart from segments.
 const KNOWN: [&str; 7] = ["LOCK", FILE, BACKUP, LOST, end::FILE, "RESERVE", "quarantine"];
 
-const FOREIGN_REMEDY: &str = "put the right file back under this name; if a file has the name of another one, rename it; if the \
-                              right file is lost, use tacho repair, which leaves this file out unless --accept names it";
+const FOREIGN_REMEDY: &str = "put the right file back under this name; if files were renamed by mistake, give them their \
+                              original names; if the right file is lost, use tacho repair, which excludes this file unless \
+                              --accept names it";
 
 pub struct Names<'a> {
     pub directory: &'a Path,
@@ -32,7 +33,7 @@ impl Names<'_> {
         self.file(&file_name(number))
     }
 
-    /// Findings that need only the names of the files.
+    /// Findings that need no content of segments: from the names and types of the files, and from the manifest.
     pub fn findings(&self, manifest: &Manifest) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         for name in names_in(&RealDisk, "list segments", self.directory)? {
