@@ -230,7 +230,7 @@ fn segments_with_exchanged_names_are_named_and_can_be_renamed_back() {
         let finding = foreign(&findings, &Path::new("chunks").join(name));
         let why = format!("its header says that it is segment {}", number(other));
         assert_eq!(finding["reason"], why);
-        assert!(finding["remedy"].as_str().unwrap().contains("rename it"), "{finding}");
+        assert!(finding["remedy"].as_str().unwrap().contains("give them their original names"), "{finding}");
     }
     // One of the two segments is shorter than the manifest states, so the start is refused before it reads the headers.
     refused(&damaged);
