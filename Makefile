@@ -73,7 +73,8 @@ test-features: ## test the features that are off by default: parquet, and s3 wit
 
 .PHONY: test-fuzz
 test-fuzz:
-	cargo xtask fuzz --seconds 10
+	@# Short runs take less time than a fully optimised build.
+	CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo xtask fuzz --seconds 10
 
 .PHONY: test-bench
 test-bench: $(JAR_AGENT)

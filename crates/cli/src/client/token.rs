@@ -112,14 +112,17 @@ pub fn is_on_network(authority: &str) -> bool {
 
 /// The hint for an answer that concerns the token.
 pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
-    let kind = said.and_then(|said| said["errorType"].as_str()).unwrap_or_default();
-    match (status, kind) {
+    let field = |name: &str| said.and_then(|said| said[name].as_str()).unwrap_or_default();
+    match (status, field("errorType")) {
+        // No token is valid then, and `tacho token add` does not overwrite the file.
+        (StatusCode::UNAUTHORIZED, _) if field("error").contains("its file of tokens cannot be used") => {
+            Some("on the machine of the server, `tacho check` of the data directory shows the fault and the remedy".into())
+        }
         (StatusCode::UNAUTHORIZED, _) => Some(format!(
             "give a valid token with {VARIABLE} or --token-file; `tacho token add` on the machine of the server makes one"
         )),
         (StatusCode::FORBIDDEN, "forbidden") => {
-            let message = said.and_then(|said| said["error"].as_str()).unwrap_or_default();
-            message.starts_with("token ").then(|| {
+            field("error").starts_with("token ").then(|| {
                 format!("use a token that permits the request: set {VARIABLE} or --token-file (see `tacho token list`)")
             })
         }

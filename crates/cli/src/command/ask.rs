@@ -204,6 +204,9 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
             "{data_display} is not a data directory: {} is not a directory",
             data.join("chunks").display()
         ))),
+        Err(_) if std::fs::symlink_metadata(data).is_err() => {
+            Err(Failure::usage(format!("{data_display} does not exist")))
+        }
         Err(_) => Err(Failure::usage(format!("{data_display} is not a data directory: it has no chunks/"))),
     }
 }

@@ -37,7 +37,8 @@ pub struct Restore {
     /// fraction of a second includes its whole second) [default: the newest]
     #[arg(long, value_name = "TIME|ID", allow_hyphen_values = true)]
     at: Option<String>,
-    /// The newest backup whose generation (column GENERATION of tacho backup list) is at most this number
+    /// The newest backup whose generation (column GENERATION of tacho backup list) is at most this number; backups without a
+    /// generation are not selected
     #[arg(long, value_name = "NUMBER", conflicts_with = "at")]
     generation: Option<u64>,
     /// Also restore a directory that was damaged when it was backed up
@@ -160,8 +161,16 @@ fn chosen(repository: &Repository, at: Option<&str>, generation: Option<u64>) ->
             // The generation of a backup without a journal is unknown, and stored as 0.
             && generation.is_none_or(|last| (1..=last).contains(&record.generation))
     };
-    let newest = records.into_iter().filter(is_early).max_by_key(|record| (record.time, record.id.clone()));
-    newest.ok_or_else(|| match (at, generation) {
+    let newest =
+        records.iter().filter(|record| is_early(record)).max_by_key(|record| (record.time, &record.id));
+    if generation.is_some()
+        && let Some(newest) = newest
+        && let Some(later) = records.iter().find(|later| later.generation == 0 && later.time > newest.time)
+    {
+        let id = &later.id;
+        eprintln!("warning: backup {id} is later, and has no generation: --at {id} restores it");
+    }
+    newest.cloned().ok_or_else(|| match (at, generation) {
         (Some(at), _) => Failure::new(format!("no backup is as old as {at}")).hint(list),
         (None, Some(last)) => Failure::new(format!("no backup has a generation up to {last}")).hint(list),
         (None, None) => Failure::new(format!("no backups in {}", repository.location())),

@@ -1,6 +1,7 @@
 //! `tacho token`: makes, lists, shows and revokes tokens in the file `tokens` of a data directory. A running server reads this
 //! file again when it changes.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -122,7 +123,12 @@ impl Data {
     }
 
     fn records(&self) -> Result<Vec<Record>, Failure> {
-        file::list(&self.path()).map_err(Failure::new)
+        let data = self.path();
+        if std::fs::symlink_metadata(&data).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            return Err(Failure::usage(format!("{} does not exist", data.display()))
+                .hint("name the data directory of the server with --data or TACHO_DATA"));
+        }
+        file::list(&data).map_err(Failure::new)
     }
 
     fn record(&self, name: &str) -> Result<Record, Failure> {
@@ -205,6 +211,11 @@ fn seconds(at: Timestamp) -> String {
 impl List {
     fn run(self) -> Result<(), Failure> {
         let records = self.data.records()?;
+        if records.is_empty()
+            && let file::Found::Broken(cause) = file::read(&self.data.path())
+        {
+            eprintln!("warning: the server refuses every request that needs a token: {cause}");
+        }
         let now = nanoseconds(Timestamp::now())?;
         if self.json {
             ask::print_json(&records.iter().map(shown).collect::<Value>());

@@ -123,6 +123,26 @@ fn each_printed_time_of_a_backup_selects_it() {
 }
 
 #[test]
+fn a_backup_with_a_damaged_file_of_tokens_is_made_with_a_warning() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
+    directory(&data);
+    fs::write(data.join("tokens"), "{").unwrap();
+    let (code, _, stderr) = run(&["backup", "create", text(&data), text(&at)]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        stderr.starts_with("warning: ") && stderr.contains("tacho restore will need --allow-damaged"),
+        "{stderr}"
+    );
+    // The command is also found among those of `tacho backup`.
+    let restore = ["backup", "restore", text(&at), text(&out)];
+    assert_eq!(failure(&restore).0, 1);
+    let (code, _, stderr) = run(&[&restore[..], &["--allow-damaged"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(fs::read(out.join("tokens")).unwrap(), b"{");
+}
+
+#[test]
 fn a_generation_selects_the_newest_backup_that_is_not_later() {
     let place = tempfile::tempdir().unwrap();
     let [data, at, out] = ["data", "repository", "out"].map(|name| place.path().join(name));
@@ -164,6 +184,15 @@ fn a_generation_selects_the_newest_backup_that_is_not_later() {
         assert_eq!(*newest, format!("journal/{:020}.journal", restored["generation"].as_u64().unwrap()));
         fs::remove_dir_all(&out).unwrap();
     }
+    let server = Server::start(&data);
+    assert!(server.stop().success());
+    let without = json(&["backup", "create", text(&data), text(&at)]);
+    assert_eq!(without["generation"], 0);
+    let (code, _, stderr) = run(&["restore", text(&at), text(&out), "--generation", &u64::MAX.to_string()]);
+    let expect =
+        format!("warning: backup {} is later, and has no generation", without["id"].as_str().unwrap());
+    assert!(code == Some(0) && stderr.contains(&expect), "{stderr}");
+    fs::remove_dir_all(&out).unwrap();
     let earlier = (first - 1).to_string();
     let (code, stderr) = failure(&["restore", text(&at), text(&out), "--generation", &earlier]);
     assert_eq!(code, 1);

@@ -437,7 +437,7 @@ fn directories_that_cannot_be_read_are_refused() {
         assert!(stderr.contains(says), "{stderr}");
     };
     refused(place.path(), "is not a data directory: it has no chunks/");
-    refused(&place.path().join("absent"), "is not a data directory");
+    refused(&place.path().join("absent"), "absent does not exist");
     let data = place.path().join("data");
     in_runtime(fill(&data, 0..1, false));
     for name in ["MANIFEST", "MANIFEST.backup"] {

@@ -75,7 +75,7 @@ fn errors_begin_with_one_line_and_most_have_a_hint() {
         let args = [command, &["--server", nobody]].concat();
         fails(&args, 1, "error: cannot reach a server at 127.0.0.1:1", "hint: is it running?");
     }
-    fails(&["inspect", "/nowhere"], 2, "error: /nowhere is not a data directory", "");
+    fails(&["inspect", "/nowhere"], 2, "error: /nowhere does not exist", "");
     // A loop of links: even root cannot resolve this path.
     let place = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("chunks", place.path().join("chunks")).unwrap();

@@ -326,11 +326,22 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
     for broken in [&b""[..], b"{}", b"{\"version\":1,\"tokens\":[]}"] {
         changing(&guarded.server, || replace(broken));
         assert!(is_closed(&guarded.server), "{}", String::from_utf8_lossy(broken));
+        let (_, _, said) = run(&["operations", "--server", &guarded.server.url()]);
+        assert!(said.contains("hint: on the machine of the server, `tacho check`"), "{said}");
         changing(&guarded.server, || replace(&good));
         assert_eq!(ask(&guarded.server, "GET", "/api/session", &admin).status, 200);
     }
     changing(&guarded.server, || std::fs::remove_file(&file).unwrap());
     assert!(is_closed(&guarded.server));
+    let list = |data: &str| run(&["token", "list", "--data", data]);
+    let (code, out, said) = list(data.to_str().unwrap());
+    assert!(code == Some(0) && out.contains("there are no tokens"), "{out}");
+    assert!(said.contains("warning: the server refuses") && said.contains("the file is missing"), "{said}");
+    let (code, _, said) = list("/nowhere");
+    assert!(
+        code == Some(2) && said.contains("/nowhere does not exist\nhint: name the data directory"),
+        "{said}"
+    );
     let Guarded { server, place: _place, .. } = guarded;
     server.stop();
     // The file of tokens is unusable when the server starts.

@@ -136,6 +136,6 @@ fn unusable_data_and_arguments_are_reported() {
     fails(&[file, "--write", wrong.to_str().unwrap()], "unknown key \"dta\"");
     fails(&[file, "--tolerance", "2"], "a share is below 1; give an amount as 5abs");
     fails(&[file, "--queries", "/nowhere"], "cannot read /nowhere");
-    fails(&["--data", "/nowhere"], "/nowhere is not a data directory");
+    fails(&["--data", "/nowhere"], "/nowhere does not exist");
     fails(&["--server", "http://127.0.0.1:1"], "cannot reach a server at 127.0.0.1:1");
 }

@@ -27,7 +27,7 @@ impl Refusal {
 
     pub fn message(&self) -> String {
         match self {
-            Self::Missing => "this server requires a token (docs: security)".into(),
+            Self::Missing => "this server requires a token (docs/guide/security.md)".into(),
             Self::Unknown => "the token is unknown or revoked".into(),
             Self::Expired => "the token has expired".into(),
             Self::TooMany(seconds) => {

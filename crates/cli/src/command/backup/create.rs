@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tacho_api::units;
 use tacho_backup::{Created, Host, Repository, Source, SourceFile, Work, create};
+use tacho_server::access::file::Found;
 use tacho_server::check::refuse_incomplete;
 use tacho_store::{Error, ErrorKind};
 use tokio::runtime::Runtime;
@@ -50,6 +51,11 @@ impl Create {
         ask::check_data_directory(&self.dir).map_err(Failure::into_usage)?;
         refuse_incomplete(&self.dir).map_err(|e| ask::unreadable(&self.dir, &e))?;
         check_apart(&self.dir, &self.repository)?;
+        if let Found::Broken(cause) = tacho_server::access::file::read(&self.dir) {
+            eprintln!(
+                "warning: {cause}; the backup has the file as it is, so tacho restore will need --allow-damaged"
+            );
+        }
         let repository = repository(&self.repository)?;
         let runtime = Runtime::new().map_err(Failure::new)?;
         let stop = Stop::of_signals(&runtime)?;

@@ -28,6 +28,9 @@ enum Command {
     List(list::List),
     Verify(verify::Verify),
     Prune(prune::Prune),
+    /// The same as `tacho restore`, for users who look for it here.
+    #[command(hide = true)]
+    Restore(super::restore::Restore),
 }
 
 impl Backup {
@@ -37,6 +40,7 @@ impl Backup {
             Command::List(list) => list.run(),
             Command::Verify(verify) => verify.run(),
             Command::Prune(prune) => prune.run(),
+            Command::Restore(restore) => restore.run(),
         }
     }
 }
