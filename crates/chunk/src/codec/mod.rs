@@ -4,7 +4,7 @@
 //! encode the column, depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain
 //! form, the plain form is kept, because it decodes fastest. Finally, a requested compression (`compressed.rs`) may compress
 //! the output. A new codec needs a file, a line in [`LADDER`], a row in `docs/format/chunk.md`, and a golden file
-//! (`examples/golden_chunk.rs`).
+//! (`crates/chunk/examples/golden_chunk.rs`).
 //!
 //! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and
 //! encodes nested columns with the ladder.
