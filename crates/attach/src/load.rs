@@ -92,8 +92,8 @@ fn try_load(process: &Process, jar: &str, options: Option<&str>) -> Result<(), F
     check_response(&answer).map_err(|said| Fault::NotTaken { pid: process.pid, said })
 }
 
-/// Sends a request and reads the whole response. The limit applies to both together, because a JVM may send its response in
-/// many parts.
+/// Sends a request and reads the response, until its end or until [`ANSWER_BYTES_MAX`] bytes have arrived. `time_max` applies to
+/// both together, because a JVM may send its response in many parts.
 fn ask(stream: &mut UnixStream, request: &[u8], time_max: Duration) -> io::Result<String> {
     let begun = Instant::now();
     stream.set_write_timeout(Some(time_max))?;

@@ -184,8 +184,8 @@ impl Process {
         read(&path).ok()
     }
 
-    /// The Java version from the file `release` of the JDK. Used for a JVM without a performance data file: an option of the JVM
-    /// disables that file, or the JVM's user has no name.
+    /// The Java version from the file `release` of the JDK. Used if the JVM has no performance data file, because an option
+    /// disables that file or because the JVM's user has no name.
     pub(super) fn java_version(&self) -> Option<String> {
         let maps = text(&self.file("maps"))?;
         let folders = library(&maps)?.ancestors().skip(1).take(HOME_DEPTH_MAX);

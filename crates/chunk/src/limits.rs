@@ -20,7 +20,7 @@ pub const CHUNK_HEADER_BYTES_MAX: usize = 1 << 20;
 /// Limit on the nesting depth of columns. The outermost column has depth 0. Example: `decimal` contains `multiple`, which
 /// contains `packed`; `packed` has depth 2.
 pub const NESTING_MAX: u8 = 2;
-/// Limit on the cells of a summary: two for each operation. A chunk with more operations has no summary.
+/// Limit on the cells of a summary: two for each operation. A chunk whose operations need more cells has no summary.
 pub const SUMMARY_CELLS_MAX: usize = 1 << 16;
 /// Limit on the points, on the slots with requests, and on the buckets of a summary.
 pub const SUMMARY_POINTS_MAX: usize = 1 << 18;

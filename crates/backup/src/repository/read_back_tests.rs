@@ -24,8 +24,8 @@ fn back_up(repository: &Repository, data: &Path) -> Result<Created> {
     create(repository, &source, &host, &mut Work::new(&mut |_, _| {}, &|| Ok(())))
 }
 
-/// Makes one backup for each file that is written, in a new repository in which the bytes of this file are read back changed.
-/// `repository` gets an empty directory and the number of the file.
+/// Makes one backup for each file that a backup writes. Each backup gets a new repository, which returns changed bytes when this
+/// file is read back. `repository` gets an empty directory and the number of the file.
 fn each_change_is_detected(repository: impl Fn(&Path, usize) -> Repository) {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");

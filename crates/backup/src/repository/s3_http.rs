@@ -28,8 +28,8 @@ use super::s3_lock::Lease;
 use super::s3_refusal::STATUS;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
-/// Longest time from connecting to the head of the response. It includes sending the request, for example a part of an
-/// upload.
+/// Longest time from the start of a connection until the head of the response. It includes sending the request, for example a
+/// part of an upload.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(180);
 
 /// Limit on the body of a redirection.

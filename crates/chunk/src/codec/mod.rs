@@ -3,7 +3,8 @@
 //! Codecs estimate their output size, most of them from a sample (`look.rs`). One or several codecs with the best estimates
 //! encode the column, depending on the effort, and the smallest output is kept. If no output saves a sixteenth of the plain
 //! form, the plain form is kept, because it decodes fastest. Finally, a requested compression (`compressed.rs`) may compress
-//! the output. A new codec needs a file, a line in [`LADDER`], and a row in `docs/format/chunk.md`.
+//! the output. A new codec needs a file, a line in [`LADDER`], a row in `docs/format/chunk.md`, and a golden file
+//! (`crates/chunk/examples/golden_chunk.rs`).
 //!
 //! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`] and
 //! encodes nested columns with the ladder.

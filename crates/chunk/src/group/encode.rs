@@ -34,7 +34,7 @@ pub struct GroupColumn<'a> {
 }
 
 /// Encodes samples that share their times. `time_error_max` is the largest difference between a time in `at` and the recorded
-/// time, in ns; 0 if all are equal.
+/// time, in ns; 0 if all times are exact.
 ///
 /// # Panics
 /// If there are no times, more than [`CHUNK_RECORDS_MAX`], or times that are not strictly ascending. If there are no

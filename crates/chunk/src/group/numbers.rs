@@ -49,8 +49,8 @@ fn float(m: i128, decimals: u8, what: &'static str) -> Result<f64, Error> {
     quotient.ok_or_else(|| beyond(what, m))
 }
 
-/// The error for an integer `m` that no value of the type can have. The message has the absolute value of `m`, or `u64::MAX` if
-/// that is less.
+/// The error for an integer `m` that no value of the type can have. The message has the absolute value of `m`, but at most
+/// `u64::MAX`.
 fn beyond(what: &'static str, m: i128) -> Error {
     Error::value(what, u64::try_from(m.unsigned_abs()).unwrap_or(u64::MAX))
 }

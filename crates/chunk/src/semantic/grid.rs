@@ -42,8 +42,9 @@ fn power(exponent: u8) -> f64 {
     10f64.powi(exponent.into())
 }
 
-/// The exponents to try: the lowest exponent with `10^-exponent` at most the smallest permitted change above 0, and the next
-/// `finer` exponents. Omits an exponent if the integer of a value would not be below `INTEGER_MAX`.
+/// The exponents to try: the lowest exponent for which `10^-exponent` is at most the smallest permitted change (values that must
+/// not change are ignored), and the next `finer` exponents. Omits an exponent if the integer of a value would not be below
+/// `INTEGER_MAX`.
 pub(super) fn exponents(values: &[f64], tolerance: Tolerance, finer: u8) -> impl Iterator<Item = u8> + use<> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let allowed = finite().map(|value| allowed(value, tolerance)).filter(|bound| *bound > 0.0);

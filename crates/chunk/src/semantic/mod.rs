@@ -190,7 +190,8 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
 /// A part with at least this number of values gets the form with the smallest encoded size. A shorter part gets the first form.
 const PART_VALUES_MIN: usize = 16;
 
-/// The values, with each part in the smallest form that the method finds. `None` if the method changes no part.
+/// The values, with each part in the form that [`PART_VALUES_MIN`] selects from those of the method. `None` if the method changes
+/// no part.
 fn patched(
     values: Values<'_>,
     parts: &[Range<usize>],

@@ -52,7 +52,7 @@ fn binary(values: &[f64], share: f64) -> Vec<f64> {
     values.iter().map(one).collect()
 }
 
-/// Rounds to a multiple of the largest number that keeps the tolerance: twice the bound plus 1. With a relative tolerance,
+/// Rounds to a multiple of the largest number that keeps the tolerance: `2 * bound + 1`. With a relative tolerance,
 /// rounds to a multiple of the largest power of two up to that number, so that values of similar size share a divisor.
 #[expect(
     clippy::cast_possible_truncation,

@@ -1,7 +1,7 @@
 //! How is a column of byte strings encoded in the fewest bytes?
 //!
-//! The encoder tries all codecs of a list, the ladder, and keeps the smallest output. The codecs of numbers have a ladder of
-//! their own (`codec/mod.rs`).
+//! The encoder tries all permitted codecs of a list (the ladder), and keeps the smallest output. The codecs of numbers have a
+//! ladder of their own (`codec/mod.rs`).
 //!
 //! This file and the files of the codecs use each other: the ladder lists the codecs, and a codec implements [`Codec`]. A codec
 //! with a nested column of strings encodes this column with the ladder.

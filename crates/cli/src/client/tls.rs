@@ -17,8 +17,8 @@ use crate::failure::Failure;
 
 /// Variable that names the file of certificate authorities that are trusted instead of the authorities of the system.
 pub const CA: &str = "TACHO_TLS_CA";
-/// Value of [`CA`] for the authorities of the system, the default of the client. Agents need this value, because they use TLS
-/// only if `tls_ca` is set.
+/// Value of [`CA`] that selects the authorities of the system, like an unset [`CA`]. Agents, which read the same variable, need
+/// this value, because they use TLS only if the variable or `tls_ca` is set.
 const SYSTEM: &str = "system";
 /// Variables that name the files of the client's certificate and its key.
 pub const CERT: &str = "TACHO_TLS_CLIENT_CERT";

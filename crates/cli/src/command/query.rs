@@ -288,8 +288,8 @@ fn draw(result: &[Value], range: Option<Range>) -> String {
     plot(&lines, clock(span_ns as f64 / 1e9), short)
 }
 
-/// Formats a value with five significant digits. A value below ten million has all digits before the decimal point, and no
-/// decimals if it is a whole number. Larger values, and values below 0.001, have an exponent.
+/// Formats a value. Whole numbers below ten million have all digits. Other values from 0.001 to ten million have five significant
+/// digits, or more if more are before the decimal point. All other finite values have an exponent. The limits are absolute.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
         return promql::format_value(value);

@@ -111,7 +111,7 @@ impl Unit {
             && number(finding, "bytes").is_none_or(is_length)
     }
 
-    /// The records of `whole`, the records of the directory, that only this unit has. The labels in rows of the Series table are
+    /// The records that only this unit has. `whole` has all records of the directory. The labels in rows of the Series table are
     /// also in the journal.
     fn records(&self, data: &Path, whole: &BTreeSet<String>) -> BTreeSet<String> {
         match &self.content {

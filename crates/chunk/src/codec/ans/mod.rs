@@ -125,8 +125,8 @@ impl Tokens {
         for (state, token) in states.iter_mut().zip(rest) {
             leaving.push(encoder.step(state, *token));
         }
-        // `leaving` must go from the last token to the first. The loop above has added the rest from first to last. It may encode
-        // the tokens of the rest in any order, because each of them has a state of its own.
+        // `leaving` must go from the last token to the first, but the loop above has added the tokens of `rest` from first to
+        // last. It may encode these tokens in any order, because each of them has a state of its own.
         leaving.reverse();
         let mut marks = Vec::with_capacity(marks::count(self.tokens.len()));
         let decoder_states = |states: [u32; LANES]| states.map(|state| (state - encoder.start()) as usize);

@@ -35,9 +35,9 @@ pub(super) fn numbers(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     true
 }
 
-/// Slots are all words between spaces, without surrounding punctuation, and the numbers of dates and times. Only the first
-/// word without a digit is fixed, because it usually names the subject of the text. This cut suits texts with many different
-/// names and few common words.
+/// Slots are the numbers of dates and times, and all other words between spaces, without surrounding punctuation. Of these words,
+/// only the first one without a digit is fixed, because it usually names the subject of the text. This cut suits texts with many
+/// different names and few common words.
 pub(super) fn words(text: &[u8], slots: &mut Vec<Range<usize>>) -> bool {
     slots.clear();
     let (mut at, mut fixed) = (0, false);

@@ -29,9 +29,10 @@ const SLOT: u8 = 0x11;
 const TEMPLATES_MAX: usize = 4_096;
 /// Minimum number of texts per template. Below it, the headers of the slots' columns take more than a template saves.
 const ROWS_MIN: usize = 16;
-/// Limits on the number of strings, and on the number of slots of all strings. Fewer strings save too little. With more
-/// strings or slots, the table of strings could exceed the limit of readers.
+/// Limits on the number of strings. Fewer strings save too little. With more strings, or with more slots than [`VALUES_MAX`], the
+/// table of strings could exceed the limit of readers.
 const STRINGS: RangeInclusive<usize> = 32..=CHUNK_RECORDS_MAX;
+/// Limit on the number of slots of all strings.
 const VALUES_MAX: usize = CHUNK_EVENTS_MAX / 2;
 /// The search for groups stops after this many strings if more than half of them began a new group, because then few
 /// strings repeat.

@@ -76,7 +76,7 @@ fn hint(faults: &[Fault]) -> &'static str {
         "the next backup writes a missing object again if the data directory still has the same file; else the named \
          backups cannot be restored, and their records can be removed"
     } else {
-        "move the unreadable record away, or use the newer tacho that wrote it: the other backups do not need it"
+        "move the unreadable record away, or use the newer tacho that wrote it: the other backups do not need this record"
     }
 }
 

@@ -13,8 +13,8 @@ pub struct Account {
     pub labels: Arc<Labels>,
     pub tally: Tally,
     pub range: TimeRange,
-    /// Number of samples whose time is not after the latest time sent before for the series. Such a sample may replace another
-    /// sample, because the store keeps only the last sample of each time.
+    /// Number of samples whose time is at most the latest time that was sent earlier for the series. Such a sample may replace
+    /// another sample, because the store keeps only the last sample of each time.
     pub late: u64,
 }
 

@@ -117,7 +117,7 @@ impl fmt::Display for Verdict {
         if self.unknown > 0 {
             writeln!(
                 f,
-                "{} series could not be compared: their times are not ascending or older than the retention, and the input \
+                "{} series could not be compared: their times are older than the retention or not ascending, and the input \
                  cannot be read again or is too large",
                 units::count(self.unknown)
             )?;
