@@ -42,7 +42,8 @@ fn every_request_for_records_counts_toward_the_limit_on_queries_of_its_token() {
     let frames = 5;
     (1..=frames).for_each(|seq| sender.send_bytes(&agent::content::frame(seq)));
     sender.wait(|frame| (frame == ServerFrame::Ack(frames)).then_some(()));
-    // The limit of one token is below the number of records. An analysis may read a call in several passes.
+    // Two tokens: the limit of the first is one record too low, the limit of the second is the number of records. A call that an
+    // analysis reads in several passes counts once.
     let tokens = |records: u64| {
         [records - 1, records].map(|max| {
             let max = max.to_string();

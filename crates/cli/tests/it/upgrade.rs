@@ -278,7 +278,7 @@ fn of_row(
     Newer { what, expect, change: Box::new(change) }
 }
 
-/// Every kind of file and row that a start reads.
+/// A file or row of each kind that a start reads and that it refuses if a newer version wrote it.
 fn read_at_start() -> Vec<Newer> {
     let named = |name: &'static str| move |_: &Path| vec![name.to_owned()];
     let manifests = |_: &Path| ["chunks/MANIFEST", "chunks/MANIFEST.backup"].map(str::to_owned).to_vec();

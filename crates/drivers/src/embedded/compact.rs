@@ -19,7 +19,7 @@ use super::scan::{Damage, Scanned};
 use super::segments::Purpose;
 use super::{Files, Inner};
 
-/// A write copies rows for the compaction until they have this many bytes.
+/// A write copies rows for the compaction until they have this many bytes. The heads of skipped rows count, too.
 const STEP_BYTES: usize = 4 << 20;
 /// Only ended segments are rewritten. A write ends the growing segment for this purpose only if its rows have at least this many
 /// bytes.

@@ -173,7 +173,7 @@ impl Opened {
         }
     }
 
-    /// Passes the entries of all intact rows and deletions to `each`.
+    /// Passes the entries of the file to `each`: those of the index, or without an intact index those of all intact rows.
     pub fn each_entry(&self, each: impl FnMut(Entry<'_>)) -> Result<()> {
         let read = |bytes: &mut [u8], at: u64| {
             read_sectors(&|bytes, at| self.file.read_at(bytes, at), bytes, at).map(drop)
