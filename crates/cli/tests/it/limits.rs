@@ -174,7 +174,7 @@ fn an_agent_above_the_rate_of_its_token_waits_and_other_agents_do_not() {
 /// A line of the audit log: event, token, place, and a part of the reason. Empty texts stand for absent members.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
-/// A line for each kind of refusal, login and change of a token.
+/// A line for each kind of refusal, for a login, and for each change of a token.
 const LINES: [Line; 19] = [
     ("token added", "admin", "", ""),
     ("token added", "reader", "", ""),
