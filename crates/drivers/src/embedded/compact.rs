@@ -69,9 +69,9 @@ pub enum Kept {
 }
 
 /// Selects the oldest segment with enough dead bytes. With `fewest`, on a full disk, selects the segment with enough dead bytes
-/// that has the fewest needed bytes. Excludes the growing segment and the segments in `kept`, except segments that were kept only
-/// for damaged rows which are no longer needed. `stuck` is the oldest file that cannot be removed. Because of that file, deletes
-/// in later files are needed.
+/// that has the fewest needed bytes. Excludes the growing segment and the segments in `kept`. A segment that was kept only for
+/// damaged rows can be selected again when these rows are no longer needed. `stuck` is the oldest file that cannot be removed.
+/// Because of that file, deletes in later files are needed.
 fn choose(
     index: &Index,
     growing: Option<u32>,
