@@ -78,7 +78,7 @@ async fn the_given_number_of_requests_is_sent_on_reused_connections() {
     assert_eq!(seen.ids.len(), 1_000, "every request must have a unique id");
     assert_eq!(
         seen.connections, 5,
-        "expected: one of each worker, and one that checks that the server is reachable"
+        "each worker has one connection, and one more checks that the server is reachable"
     );
     assert_eq!(report.body_bytes, 5_000);
     assert!(report.latency_ns().value_at_quantile(0.5) > 0);

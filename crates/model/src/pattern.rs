@@ -45,7 +45,8 @@ pub struct PatternBudget {
 impl PatternBudget {
     /// Limit on the number of patterns of one request. Each pattern also takes time for every value of its label.
     pub const PATTERNS_MAX: usize = 64;
-    /// Limit on the approximate number of states of all automata of one request. Building one state takes a microsecond.
+    /// Limit on the approximate number of states of the automata that are built for one request. Building one state takes a
+    /// microsecond. An automaton from the cache does not count.
     pub const COST_MAX: u64 = 200_000;
 
     /// For stored deletions.

@@ -42,7 +42,8 @@ fn every_request_for_records_counts_toward_the_limit_on_queries_of_its_token() {
     let frames = 5;
     (1..=frames).for_each(|seq| sender.send_bytes(&agent::content::frame(seq)));
     sender.wait(|frame| (frame == ServerFrame::Ack(frames)).then_some(()));
-    // The limit of one token is below the number of records. An analysis may read a call in several passes.
+    // Two tokens: the limit of the first is one record too low, the limit of the second is the number of records. A call that an
+    // analysis reads in several passes counts once.
     let tokens = |records: u64| {
         [records - 1, records].map(|max| {
             let max = max.to_string();
@@ -173,7 +174,7 @@ fn an_agent_above_the_rate_of_its_token_waits_and_other_agents_do_not() {
 /// A line of the audit log: event, token, place, and a part of the reason. Empty texts stand for absent members.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
-/// A line for each kind of refusal, login and change of a token.
+/// A line for each kind of refusal, for a login, and for each change of a token.
 const LINES: [Line; 19] = [
     ("token added", "admin", "", ""),
     ("token added", "reader", "", ""),

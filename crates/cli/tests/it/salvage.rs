@@ -1,5 +1,4 @@
-//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories. In most tests, the journals show
-//! what `chunks/` lacks.
+//! Tests `tacho check`, `tacho repair` and the start of the server on damaged data directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;

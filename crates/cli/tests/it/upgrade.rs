@@ -278,7 +278,7 @@ fn of_row(
     Newer { what, expect, change: Box::new(change) }
 }
 
-/// Every kind of file and row that a start reads.
+/// A file or row of each kind that a start reads and that it refuses if a newer version wrote it.
 fn read_at_start() -> Vec<Newer> {
     let named = |name: &'static str| move |_: &Path| vec![name.to_owned()];
     let manifests = |_: &Path| ["chunks/MANIFEST", "chunks/MANIFEST.backup"].map(str::to_owned).to_vec();
@@ -416,15 +416,15 @@ fn change_row(
     })
 }
 
-/// A directory with files and rows of all kinds.
+/// Fills a directory with the files and rows that [`read_at_start`] changes.
 fn filled_with_tokens(data: &Path) {
     filled::directory(data);
     let added = run(&["token", "add", "me", "--role", "read", "--data", data.to_str().unwrap()]);
     assert_eq!(added.0, Some(0), "{added:?}");
 }
 
-/// Runs each command that reads the records of a data directory in which `what` is newer, and checks that it fails with `expect`
-/// and changes nothing.
+/// Runs the commands `names` on a data directory in which `what` is newer. Checks that each fails with `expect` and changes
+/// nothing.
 fn each_reader_refuses(what: &str, data: &Path, place: &Path, names: &[&str], expect: &str) {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let (data_text, into) = (text(data), text(&place.join("into")));
@@ -452,7 +452,7 @@ fn each_reader_refuses(what: &str, data: &Path, place: &Path, names: &[&str], ex
 }
 
 #[test]
-fn a_directory_of_a_newer_version_is_refused_by_all_commands_and_not_changed() {
+fn a_directory_of_a_newer_version_is_refused_by_each_reader_and_not_changed() {
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");
     filled_with_tokens(&original);

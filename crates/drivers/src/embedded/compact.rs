@@ -19,7 +19,7 @@ use super::scan::{Damage, Scanned};
 use super::segments::Purpose;
 use super::{Files, Inner};
 
-/// A write copies rows for the compaction until they have this many bytes.
+/// A write copies rows for the compaction until they have this many bytes. The heads of skipped rows count, too.
 const STEP_BYTES: usize = 4 << 20;
 /// Only ended segments are rewritten. A write ends the growing segment for this purpose only if its rows have at least this many
 /// bytes.
@@ -69,9 +69,9 @@ pub enum Kept {
 }
 
 /// Selects the oldest segment with enough dead bytes. With `fewest`, on a full disk, selects the segment with enough dead bytes
-/// that has the fewest needed bytes. Excludes the growing segment and the segments in `kept`, except segments that were kept only
-/// for damaged rows which are no longer needed. `stuck` is the oldest file that cannot be removed. Because of that file, deletes
-/// in later files are needed.
+/// that has the fewest needed bytes. Excludes the growing segment and the segments in `kept`. A segment that was kept only for
+/// damaged rows can be selected again when these rows are no longer needed. `stuck` is the oldest file that cannot be removed.
+/// Because of that file, deletes in later files are needed.
 fn choose(
     index: &Index,
     growing: Option<u32>,

@@ -116,8 +116,8 @@ impl Embedded {
     ///
     /// # Errors
     /// `Locked` when another process uses the directory; `Version` when a newer version wrote it; `Corrupt` when files are
-    /// missing, too short, not in the manifest, or of another store, or when no copy of the manifest can be read; `Io` when a
-    /// file cannot be read or written.
+    /// missing, too short, not in the manifest, or of another store, or when no copy of the manifest can be read and the
+    /// directory is not of a version without a manifest; `Io` when a file cannot be read or written.
     pub async fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, Arc::new(RealDisk), SEGMENT_BYTES).await
     }

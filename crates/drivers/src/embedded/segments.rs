@@ -22,7 +22,8 @@ use super::scan::Damage;
 use super::scan::entry_of;
 
 /// A file that reserves disk space. Its size is one 64th of the size of a segment: 4 MiB for segments of 256 MiB. [`Segments`]
-/// removes it if the disk is full during a write that helps to free space. 4 MiB are enough for tens of thousands of deletes.
+/// removes it if the disk is full during a write that helps to free space or has only rows of the Meta table. 4 MiB are enough
+/// for tens of thousands of deletes.
 const RESERVE: &str = "RESERVE";
 const RESERVE_OF_SEGMENT: u64 = 64;
 /// When rows are copied, the heads of their batches and the manifest take at most 1/`HEADS_OF_ROWS` of the bytes of the rows.
@@ -140,7 +141,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Runs a write. If the disk is full and the write helps to free space, releases the reserve and retries.
+    /// Runs a write. If the disk is full and the purpose is `Freeing` or `Meta`, releases the reserve and retries.
     pub(super) fn for_purpose<T>(
         &mut self,
         purpose: Purpose,

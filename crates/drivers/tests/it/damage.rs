@@ -157,7 +157,7 @@ async fn doubtful_bytes_after_a_power_failure_are_copied_before_the_cut() {
 type Tear<'a> = &'a dyn Fn(&mut Vec<u8>);
 
 #[tokio::test]
-async fn unsynced_bytes_are_not_copied() {
+async fn unsynced_bytes_that_a_start_recognises_are_not_copied() {
     let bench = Bench::new();
     filled(&bench, 3).await;
     bench.forget_end();

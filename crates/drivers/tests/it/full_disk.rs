@@ -1,4 +1,4 @@
-//! On a full disk, only writes that free space use the reserve, and a segment is rewritten only if the copy fits.
+//! On a full disk, ordinary rows do not use the reserve, and a segment is rewritten only if the copy fits.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ async fn another_object_in_place_of_the_reserve_is_neither_used_nor_changed() {
 }
 
 #[tokio::test]
-async fn only_writes_that_free_space_use_the_released_reserve() {
+async fn ordinary_rows_do_not_use_the_released_reserve() {
     let segment_bytes = 1 << 20;
     let bench = Bench::new();
     let disk = Arc::new(bench.disk.clone());

@@ -1,7 +1,7 @@
 //! Which services are there, and what does a request to each of them do?
 //!
-//! A route is a tree of calls. Some children of a call are called exactly once. Others are called a random number of times: at
-//! most once, or at least once. So traces of one route are similar, but rarely equal.
+//! A route is a tree of calls. Some children of a call are called exactly once. Others are called a random number of times: some
+//! zero times or once, others from once up to a maximum. So traces of one route are similar, but rarely equal.
 
 use tacho_model::{OperationKind, Random};
 

@@ -1,7 +1,7 @@
-//! How high can the calls of a chunk rank in a search? For each operation, the summary of the chunk has the numbers of ended and
-//! failed calls, their shortest and longest duration, and the slots in which they began. From these figures, this file computes
-//! the highest possible rank. A search reads the chunks with the highest ranks first, and does not read chunks whose calls cannot
-//! be in the answer.
+//! How high can the calls of a chunk rank in a search? For each operation, the summary of the chunk has figures of the ended
+//! calls: their number, how many of them failed, the shortest and the longest duration, and the slots in which the calls began.
+//! From these figures, this file computes the highest possible rank. A search reads the chunks with the highest ranks first, and
+//! does not read chunks whose calls cannot be in the answer.
 //!
 //! This file and `search.rs` use each other: a search orders chunks by these ranks, and the ranks depend on its conditions.
 

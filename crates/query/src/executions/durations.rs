@@ -1,5 +1,6 @@
 //! What are the percentiles of a set of durations? They are exact for small sets and have three significant digits for large
-//! sets. They are within 1 % for large sets that accept summaries, and for all sets with durations from a summary.
+//! sets. Sets that accept summaries differ: if such a set is large or has durations from a summary, its percentiles are within
+//! 1 %.
 
 use hdrhistogram::Histogram;
 use tacho_chunk::Sketch;

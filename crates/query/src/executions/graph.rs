@@ -44,7 +44,7 @@ pub struct GraphNode {
     pub self_ns: u64,
 }
 
-/// Calls from one node to another. Both ends are node ids.
+/// Calls from one node to another, or of an operation from itself. Both ends are node ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
     pub from: String,
@@ -83,7 +83,7 @@ struct Target {
     node: u32,
     /// Node of the caller; `None` for an outermost call.
     caller: Option<u32>,
-    /// `None` for an outermost call, or when the call stays within the node of its caller.
+    /// `None` for an outermost call, and at service level for a call that stays within the node of its caller.
     edge: Option<u32>,
 }
 

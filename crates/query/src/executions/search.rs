@@ -13,9 +13,10 @@
 //!   Verify       the entries of the candidates
 //! ```
 //!
-//! In a search for calls without a request id, `Candidates` does not read a chunk whose summary shows that the chunk has none of
-//! the best calls (`best.rs`). In a search for traces, a candidate is not always the entry of its trace. If `Verify` finds too
-//! few traces that are certainly among the first, the passes from `Candidates` on are repeated with more candidates.
+//! If a search for calls has no condition on the request id, `Candidates` does not read a chunk whose summary shows that the
+//! chunk has none of the best calls (`best.rs`). In a search for traces, a candidate is not always the entry of its trace. If
+//! `Verify` finds too few traces that are certainly among the first, the passes from `Candidates` on are repeated with more
+//! candidates.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

@@ -84,7 +84,7 @@ impl Agent {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// `None` if the server has closed the connection, or sends nothing for 60 seconds.
+    /// `None` if the server has closed the connection, or sends nothing for 300 seconds.
     pub fn next(&mut self) -> Option<ServerFrame> {
         let mut buffer = [0; 4_096];
         loop {

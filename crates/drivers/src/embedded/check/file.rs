@@ -155,8 +155,8 @@ impl Opened {
         findings
     }
 
-    /// Calls `each` with the offset and the row of each damaged place that the load found and that has the size of a row. The
-    /// keys of these rows may be damaged. A second call finds no rows.
+    /// Finds damaged rows among the damaged places of the load: a place that begins with the head of a put, and is as long as the
+    /// head states. Calls `each` with the offset and the row. The keys of these rows may be damaged. A second call finds no rows.
     pub fn each_damaged_row(&mut self, mut each: impl FnMut(Offset, &RowRef<'_>)) {
         for (from, to) in std::mem::take(&mut self.places) {
             let mut head = [0; ROW_HEAD_BYTES];
@@ -173,7 +173,7 @@ impl Opened {
         }
     }
 
-    /// Passes the entries of all intact rows and deletions to `each`.
+    /// Passes the entries of the file to `each`: those of the index, or without an intact index those of all intact rows.
     pub fn each_entry(&self, each: impl FnMut(Entry<'_>)) -> Result<()> {
         let read = |bytes: &mut [u8], at: u64| {
             read_sectors(&|bytes, at| self.file.read_at(bytes, at), bytes, at).map(drop)

@@ -265,7 +265,7 @@ fn irregular_findings(names: &names::Names<'_>, held: &Held) -> Vec<Finding> {
     held.irregular.iter().filter(|(number, _)| !is_named(number)).map(finding).collect()
 }
 
-/// A finding about damage of `END`. Its records are appended without a sync, so a power failure may damage the last records.
+/// A finding about damage of `END`. The server appends to this file without a sync, so a power failure may damage its last bytes.
 fn end_finding(names: &names::Names<'_>, end: &io::Result<end::Found>) -> Option<Finding> {
     let place = names.file(end::FILE);
     match end {

@@ -163,7 +163,7 @@ fn increase_over_midnight_is_the_number_of_calls() {
 
 #[test]
 fn counters_from_summaries_equal_those_from_the_calls() {
-    // Few calls have a summary with long slots; two or more calls per minute have short slots.
+    // The summary of few calls has long slots. The summary of two or more calls per minute has short slots.
     let early: Vec<Segment> = (0..50).map(|n| call(n * 7 * MINUTE, 5)).collect();
     let late: Vec<Segment> = (0..500).map(|n| call(1_000 * MINUTE + n * 1_000_000_000, 5)).collect();
     let blocks = [block(&early), block(&late)];
