@@ -134,12 +134,13 @@ fn a_backup_with_a_damaged_file_of_tokens_is_made_with_a_warning() {
         stderr.starts_with("warning: ") && stderr.contains("tacho restore will need --allow-damaged"),
         "{stderr}"
     );
-    // The command is also found among those of `tacho backup`.
-    let restore = ["backup", "restore", text(&at), text(&out)];
+    let restore = ["restore", text(&at), text(&out)];
     assert_eq!(failure(&restore).0, 1);
     let (code, _, stderr) = run(&[&restore[..], &["--allow-damaged"]].concat());
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(fs::read(out.join("tokens")).unwrap(), b"{");
+    let (code, stderr) = failure(&["backup", "restore", text(&at), "--at", "-1d"]);
+    assert!(code == 2 && stderr.contains("hint: use tacho restore"), "{stderr}");
 }
 
 #[test]

@@ -28,9 +28,12 @@ enum Command {
     List(list::List),
     Verify(verify::Verify),
     Prune(prune::Prune),
-    /// The same as `tacho restore`, for users who look for it here.
+    /// For users who look for `tacho restore` here.
     #[command(hide = true)]
-    Restore(super::restore::Restore),
+    Restore {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        _arguments: Vec<std::ffi::OsString>,
+    },
 }
 
 impl Backup {
@@ -40,7 +43,8 @@ impl Backup {
             Command::List(list) => list.run(),
             Command::Verify(verify) => verify.run(),
             Command::Prune(prune) => prune.run(),
-            Command::Restore(restore) => restore.run(),
+            Command::Restore { .. } => Err(Failure::usage("there is no tacho backup restore")
+                .hint("use tacho restore: see tacho restore --help")),
         }
     }
 }
