@@ -140,8 +140,8 @@ impl Journals {
         self.held.values().filter(|held| held.is_of_store()).filter_map(Held::header)
     }
 
-    /// Determines which journals are read: those of the store of `known` whose file name has the generation of their header. A
-    /// journal in `accepted` may be of another store, or have another name. Of each generation, at most one journal is read.
+    /// Determines which journals are not read, and why ([`Alien`]). A journal in `accepted` is read anyway, unless another
+    /// journal of its generation is read.
     pub fn identify(&mut self, known: &Known, accepted: &BTreeSet<String>) {
         self.held.values_mut().for_each(|held| held.alien = None);
         let facts = &known.facts;
