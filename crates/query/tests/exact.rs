@@ -1,5 +1,5 @@
 //! The results of functions over windows agree with exact rational arithmetic, in instant and range queries. Some samples have a
-//! large offset, form steep lines with little scatter, or have values that are near the largest double, tiny or subnormal.
+//! large offset, form steep lines with little scatter, or have values that are tiny, subnormal, or near the largest double.
 
 use std::sync::Arc;
 

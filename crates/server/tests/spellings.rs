@@ -329,8 +329,8 @@ async fn write_known(
     appended
 }
 
-/// The refused records by kind, and the series that are listed with a reason. A series may be listed twice if it has two lists in
-/// the batch. Returns no series if the list is full, because the stores may then list different series.
+/// The refused records by kind, and the refused series that the answer names. It may name a series twice if the series occurs
+/// twice in the batch. Returns no series if the answer names [`REFUSED_NAMED_MAX`], because each store may then name others.
 fn refused(appended: Appended) -> ([usize; 3], BTreeSet<String>) {
     let Appended::Partly(refused) = appended else { return Default::default() };
     let names = refused.named.iter().filter_map(|series| series.reason.split(": limit").next());

@@ -2,8 +2,8 @@
 //!
 //! The recorder is the listener of the server (`tacho_server::listen`): frames, sessions, acknowledgements. An agent opens
 //! a connection for each round of frames and keeps each frame until its ACK (`docs/format/wire.md`). The network cuts some
-//! connections after any byte, in either direction. The recorder sees the end of a connection at once, or only when the
-//! next connection of the session supersedes the old one.
+//! connections after any byte, in either direction. The recorder sees the end of some connections late. A later connection of
+//! the session then supersedes the old one.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

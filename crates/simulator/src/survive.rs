@@ -15,7 +15,7 @@ use crate::damage::{end_life, end_process, is_reported, read_all};
 use crate::run::{Failure, Totals};
 use crate::world::{World, until_stop};
 
-/// Number of processes.
+/// Limit on the processes that work with the store. There are fewer if the store refuses the damage.
 const STARTS_MAX: u128 = 4;
 /// Limit on the operations of the disk before a start is interrupted.
 const OPERATIONS_OF_START: u64 = 60;

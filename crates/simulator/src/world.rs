@@ -24,7 +24,7 @@ use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
 
 const AGENTS: u128 = 3;
-/// Number of lives of one seed before the last three processes (`World::end`). A life ends with a crash. It is
+/// Number of lives of one seed before the three processes of `World::end`. A life ends with a crash. It is
 /// one process, or several if the disk fails while the store is opened.
 const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
@@ -280,7 +280,8 @@ impl World {
         Ok(())
     }
 
-    /// The last three processes, on a disk without faults: everything is flushed and merged, and must survive two more crashes.
+    /// Three processes on a disk without faults, after all lives: everything is flushed and merged, and must survive two more
+    /// crashes.
     async fn end(&mut self, totals: &mut Totals) -> Result<(), End> {
         for round in 0..3 {
             let open = self.open(totals).await?;

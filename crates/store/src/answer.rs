@@ -101,8 +101,8 @@ pub fn longest(a: Option<Aggregation>, b: Option<Aggregation>) -> Option<Aggrega
 }
 
 impl ReadReport {
-    /// The report without the parts that depend on series of the groups that were not requested. Such series lengthen the headers
-    /// of chunks, and some chunks have only such series.
+    /// The report without the parts that depend on other series in the groups of the requested series. The other series lengthen
+    /// the headers of chunks, and some chunks have only other series.
     #[must_use]
     pub const fn of_requested_series(self) -> Self {
         let chunks_seen = self.chunks_summarised + self.chunks_decoded;

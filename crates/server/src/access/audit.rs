@@ -1,7 +1,7 @@
 //! Appends lines to `audit.log`. Each line is a JSON object about one of these events:
 //! - a change that needs the role admin, a change of a token, or a login;
 //! - a refused request without a valid token or of another origin;
-//! - a refused login, or a refused change with the cookie of the page, that the page has not sent;
+//! - a login, or a change with the cookie of the page, that is refused because the page has not sent it;
 //! - a request that its valid token does not permit, as a whole or in part.
 //!
 //! `FAILURES_MAX` (`failures.rs`), `PLACES_MAX` (`usage.rs`) and `../seldom.rs` limit the lines about refusals per minute.

@@ -13,8 +13,8 @@ impl<K, V> Default for Bounded<K, V> {
 }
 
 impl<K: Eq + Hash, V: Default> Bounded<K, V> {
-    /// The value of a key. At the limit, values that are over are removed. If `keys_max` values are left, further keys have the
-    /// value of the key `shared`.
+    /// The value of a key. At the limit, values for which `is_over` returns true are removed. If `keys_max` values are left,
+    /// further keys have the value of the key `shared`.
     pub fn of(&mut self, key: K, (keys_max, shared): (usize, K), is_over: impl Fn(&V) -> bool) -> &mut V {
         let mut place = key;
         if self.0.len() >= keys_max && !self.0.contains_key(&place) {

@@ -15,7 +15,7 @@ const WINDOW_NS: i64 = 60_000_000_000;
 #[derive(Debug, Default)]
 pub struct Failures(Mutex<Networks<(), Window>>);
 
-/// A minute with wrong tokens. Without one, it has not begun.
+/// A minute with wrong tokens. The minute has not begun while `count` is 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     begun: Timestamp,

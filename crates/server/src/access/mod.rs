@@ -472,7 +472,7 @@ mod tests {
         Gate::of(data, Arc::new(Metrics::default()), Arc::new(SystemClock))
     }
 
-    /// Adds a token as a command does that is killed before it makes the marker.
+    /// Adds a token like a command that is killed before it makes the marker.
     fn add_without_marker(data: &Path) {
         let times = ("2026-11-28T00:00:00Z".to_owned(), None);
         let made = Record::new("a", (vec![Role::Read], None), Limits::default(), times).unwrap();

@@ -19,7 +19,7 @@ impl<K, V> Default for Networks<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V: Default> Networks<K, V> {
-    /// The value of the network of an address. At the limit, values that are over are removed.
+    /// The value of the network of an address. At the limit, values for which `is_over` returns true are removed.
     pub fn of(&mut self, address: Option<IpAddr>, key: K, is_over: impl Fn(&V) -> bool) -> &mut V {
         self.0.of((address.map(network), key), (NETWORKS_MAX, (None, key)), is_over)
     }

@@ -202,8 +202,8 @@ impl View {
         Ok(self.shown_answer(answer))
     }
 
-    /// Reads short series together. Each is read in one range that contains the ranges of all, and counts with the samples of its
-    /// own range.
+    /// Reads short series together, each in one range that contains the ranges of all. Only samples in the own range of a series
+    /// count toward the limit of the token.
     pub async fn read_short_samples(
         &self,
         wanted: &[(SeriesId, TimeRange)],
@@ -292,7 +292,7 @@ impl View {
 }
 
 impl Budget {
-    /// Counts records. Returns whether all records of the pass are within the limit. Refuses once, when the limit is passed.
+    /// Counts records. Returns whether all records of the pass are within the limit. Notes one refusal, when the limit is passed.
     fn takes(&self, records: usize) -> bool {
         let before = self.read.fetch_add(records, Ordering::Relaxed);
         let after = before.saturating_add(records);

@@ -67,7 +67,7 @@ pub struct App {
     pub(super) merges: Arc<Semaphore>,
     pub(super) decoders: Arc<Decoders>,
     pub(super) services: Arc<Services>,
-    /// One permit per request, from the end of its body until its response begins.
+    /// One permit per request, from the end of its body until its response begins. Health checks and `/metrics` need none.
     pub(super) permits: Arc<Semaphore>,
     pub(super) names: origin::Names,
 }

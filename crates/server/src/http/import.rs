@@ -119,7 +119,7 @@ impl Decoded {
     }
 }
 
-/// Whether the body may begin with a HELLO frame. A text does not have the byte 1, the type of HELLO, at this position.
+/// Whether the body may begin with a HELLO frame. Only the byte of the type is compared: 1 for HELLO. No text has such a byte.
 fn begins_as_frames(body: &[u8]) -> bool {
     body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
 }

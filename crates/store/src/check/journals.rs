@@ -140,8 +140,8 @@ impl Journals {
         self.held.values().filter(|held| held.is_of_store()).filter_map(Held::header)
     }
 
-    /// Determines which journals belong to the store of `known`, and have the name of their generation. The journals in
-    /// `accepted` are read even if one of the two does not apply.
+    /// Determines which journals are not read, and why ([`Alien`]). A journal in `accepted` is read anyway, unless another
+    /// journal of its generation is read.
     pub fn identify(&mut self, known: &Known, accepted: &BTreeSet<String>) {
         self.held.values_mut().for_each(|held| held.alien = None);
         let facts = &known.facts;

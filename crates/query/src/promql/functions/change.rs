@@ -90,7 +90,7 @@ fn best(window: &Window<'_>, n: usize, order: impl Fn(&f64, &f64) -> std::cmp::O
     places.into_iter().map(|place| (window.at[place], window.values[place])).collect()
 }
 
-/// A small set of samples. The line segments between the samples of the set pass every other sample within a tolerance, in the
+/// A small set of samples. The line segments between the samples of the set pass all remaining samples within a tolerance, in the
 /// unit of the value. Starts with the first and last sample, and adds the sample that is furthest from the current segment
 /// until no sample is further away than the tolerance. Distances are vertical (at the time of the sample), because times have
 /// another unit. U. Ramer, "An Iterative Procedure for the Polygonal Approximation of Plane Curves" (1972);
@@ -138,8 +138,8 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
 }
 
 /// Counts samples in windows of `seconds` seconds, from the end of the range backwards. A window that has at least `n` more
-/// samples than the previous window, and at least one more, yields a sample at its end. The value is the difference. The
-/// oldest complete window yields no sample, because it has no previous window.
+/// samples than the next older window, and at least one more, yields a sample at its end. The value is the difference. The
+/// oldest complete window yields no sample, because there is no older window.
 #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };

@@ -85,7 +85,7 @@ type Ranking<'a> = &'a (dyn Fn(&Labels, Result<SummarizedChunk<'_>, String>) -> 
 enum Summaries<'a> {
     Unused,
     Summed(Summing<'a>),
-    /// The function says whether a chunk with this rank and this number of segments is still needed.
+    /// The second function says whether a chunk with this rank and this number of segments is still needed.
     Ranked(Ranking<'a>, &'a (dyn Fn(u64, usize) -> bool + Sync)),
 }
 
