@@ -1,11 +1,11 @@
 """Measures the cost of TLS and tokens for the server: CPU time per query, per write and per frame of the native
 protocol.
 
-Four servers run side by side: without TLS and token, with a token, with TLS, and with both. In each round, each kind
-of request is sent to one server after the other; the order of the servers is random. In a round, all requests of a
-kind to a server use one connection; in the last kind, each query opens a new connection. CPU time is user and system
+Four servers run side by side: with neither TLS nor a token, with a token, with TLS, and with both. In each round, each
+kind of request is sent to one server after the other; the order of the servers is random. In a round, all requests of a
+kind to a server use one connection, except the queries that each open a new connection. CPU time is user and system
 time of the server's process. A cell of the table has the median over rounds and, in parentheses, the ratio to the
-server without TLS and token (geometric mean of the ratios of the rounds) with its 95 % interval. Raw results go to
+server with neither (geometric mean of the ratios of the rounds) with its 95 % interval. Raw results go to
 `bench-results/access.json`, which is not committed.
 """
 

@@ -72,8 +72,8 @@ def zabbix(count: int) -> Iterator[Group]:
 
 
 def traffic(count: int) -> Iterator[Group]:
-    """HTTP status of events, in six series. The times of three series are random, in ns, us and ms. Those of the others come
-    in bursts, every 100.003 ms with noise, and every 15 s with gaps."""
+    """HTTP status of events, in six series. Three series have random times, in ns, us and ms. The fourth has bursts, the
+    fifth has a time every 100.003 ms with noise, and the sixth a time every 15 s with gaps."""
     random = Random(4)
     gaps: list[Callable[[], int]] = [
         lambda: 1 + floor(random.expovariate(1 / 5e7)),

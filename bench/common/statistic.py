@@ -155,8 +155,8 @@ def steady_from(values: Sequence[float], step: float = 0.0) -> int | None:
 
     The level is the median of the second half. Each value is replaced by the median of the 25 values around it, so
     that single disturbances do not count. A median is near the level if it is within 5 % of the level, or within one
-    `step` of the clock. The series is steady from the first value that is near and from which at least 95 % of the
-    values are near. Ignores nan.
+    `step` of the clock. The result is the first index with two properties: its median is near, and at least 95 % of all
+    medians from this index to the end are near. Ignores nan.
     """
     places = [at for at, value in enumerate(values) if not isnan(value)]
     known = [values[at] for at in places]

@@ -1,5 +1,5 @@
-"""Measures how costs of Tachograph grow: `python3 -m bench.scale.curves`, some minutes. Writes `raw.json` and the tables of
-`docs/scale-one-machine.md` to `bench-results/curves-<time>/`.
+"""Measures how costs of Tachograph grow: `python3 -m bench.scale.curves`, some minutes. Writes `raw.json` and `report.md` to
+`bench-results/curves-<time>/`. `docs/scale-one-machine.md` has the rows of the report, divided into three tables.
 
 Each curve varies one size and keeps the others. The exponent is the slope of a line through the logarithms: 1 means that the cost
 is proportional to the size. On a busy machine, processor times are valid, but wall times are not.

@@ -101,7 +101,7 @@ test('bytes of the server may arrive in pieces of any size', () => {
   assert.ok(outbox.isAcknowledged());
 });
 
-test('PING is sent at each heartbeat, and sooner after dropped records', () => {
+test('PING is sent at each heartbeat, and sooner after dropped calls', () => {
   const { protocol, said, totals } = conversation();
   protocol.connected(0);
   protocol.take(welcome(0, 1_000), 0);

@@ -1,6 +1,7 @@
 """Logs the number of dropped calls: at most once per minute, and at the end of the program.
 
-Calls dropped during an outage are part of the line about the outage. Before: outage. After: log.
+Calls dropped during an outage cause no such line, because the line about the end of the outage has their number. If the program
+ends during the outage, they are in the line at the end of the program. Before: outage. After: log.
 """
 
 from __future__ import annotations

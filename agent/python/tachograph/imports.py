@@ -28,7 +28,7 @@ from .operations import OFF, ON
 from .patterns import Selection, is_special
 from .rules import Rules
 
-# A pattern that has no matches after this time is logged.
+# A pattern of `include` that has no matches after this time is logged.
 REPORT_AFTER_S = 60.0
 # Maximum number of functions that a log line names.
 LEFT_NAMED = 3
@@ -235,8 +235,8 @@ class Imports:
         self.left.pop(name, None)
 
     def report(self) -> None:
-        """Called once some time after the start, and at the end. Logs each pattern without matches, and the functions of the
-        script that stay unchanged."""
+        """Called once some time after the start, and at the end. Logs each pattern of `include` without matches, and the
+        functions of the script that stay unchanged."""
         self._tell_left(recorder.main_name())
         for pattern in self.selection.include:
             if not pattern.hits and pattern.text not in self.reported:

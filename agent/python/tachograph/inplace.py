@@ -86,7 +86,8 @@ class InPlace:
 
 
 class _Target(functools.partial):
-    """The wrapper, as a constant of code. If the code is sent to another process, the plain function is sent instead."""
+    """The wrapper, as a constant of code. If the code is sent to another process, the plain function is sent in place of the
+    wrapper."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return operator.getitem, ((self.func.__wrapped__,), 0)  # type: ignore[attr-defined]
@@ -94,7 +95,7 @@ class _Target(functools.partial):
 
 class _Known:
     """Data for the code of a plain function. The code cannot use globals, because its globals are those of the program. If the
-    code is sent to another process, None is sent instead."""
+    code is sent to another process, None is sent in place of this object."""
 
     __slots__ = ("enter", "every", "function", "length", "local", "missing", "now", "operation", "states")
 

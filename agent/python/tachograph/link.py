@@ -176,8 +176,8 @@ class Link:
             self.due_at_end = now + _ENDING_S
 
     def close(self) -> None:
-        """Called when the program ends. Logs ended outages and dropped calls, sends BYE if connected, and closes the socket. No
-        attempt to connect follows."""
+        """Called when the program ends. Logs ended outages and dropped calls, sends BYE if connected (unless a frame is partly
+        sent), and closes the socket. No attempt to connect follows."""
         self.outage.tell_past(monotonic())
         self.outage.drops.look(monotonic(), is_last=True)
         self.due = self.due_at_end = math.inf

@@ -86,10 +86,10 @@ class Rules:
 
 
 def _search(rules: Sequence[Rule]) -> list[tuple[str, int, Pattern]]:
-    """Prepares the rules for the search, the last rule first. Returns for each rule a text that every matching name contains, the
-    position of the rule, and its pattern. Finding the text in a name costs a hundredth of matching the pattern, so the search
-    looks for the text first. Of several possible texts, the text that occurs in the fewest other rules is used; of equally rare
-    texts the longest."""
+    """Prepares the rules for the search, the last rule first. Returns for each valid rule a text that every matching name
+    contains, the position of the rule, and its pattern. Finding the text in a name costs a hundredth of matching the pattern, so
+    the search looks for the text first. Of several possible texts, the text that occurs in the fewest other rules is used; of
+    equally rare texts the longest."""
     found = [(at, rule.pattern) for at, rule in enumerate(rules) if rule.pattern is not None]
     count = Counter(text for _, pattern in found for text in pattern.texts)
     return [(min(pattern.texts, key=lambda text: (count[text], -len(text))), at, pattern) for at, pattern in reversed(found)]

@@ -140,7 +140,7 @@ def definitions(dictionary: Dictionary) -> dict[tuple[int, int], str]:
 
 
 def _segment(body: wire.Body, base: int, session: Any, names: dict[tuple[int, int], str], found: dict[int, Call]) -> None:
-    """Decodes one part of a segment, as the server does. Fails where the server would refuse it."""
+    """Decodes one part of a segment. Fails if it is not well formed. Unlike the server, it does not check limits."""
     flags, number = body.u8(), body.varint()
     assert flags & 12 != 12
     assert flags < 32

@@ -5,7 +5,7 @@
 //
 // The program's stack may overflow in every function that is called here, also in the first one of a `catch` block. So each
 // change of a strand begins with `isBroken = true` and ends with `isBroken = false`: an interrupted change leaves the strand
-// broken. The state of the recorder itself changes in statements without calls, after all calls that may fail.
+// broken. The state of the recorder itself changes in statements without function calls, after all function calls that may fail.
 //
 // Before: `../probes/`, `calls.js`. After: `strand.js`, then `../send/outbox.js`.
 
@@ -46,7 +46,7 @@ export class Recorder {
     this.log = log;
     this.session = session;
     this.dictionary = dictionary;
-    /** State of each operation: recorded, counted or ignored. Callers check for ignored operations. */
+    /** State of each operation: recorded, counted or ignored. Wrappers and probes begin no call of an ignored operation. */
     this.states = dictionary.states;
     this.tallies = new Tallies(dictionary);
     this.outbox = outbox;

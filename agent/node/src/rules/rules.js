@@ -25,7 +25,7 @@ export class Rule {
     this.state = state;
     /** @type {Pattern | null} null if the rule is invalid */
     this.pattern = null;
-    /** Why the rule is invalid, or empty. */
+    /** Why the rule is invalid; empty if it is valid. */
     this.fault = '';
     if (state >= STATES_MAX) {
       this.fault = messages.ruleStateUnknown(state);

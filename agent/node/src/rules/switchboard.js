@@ -1,7 +1,7 @@
 // Applies the rules of the server. When a list arrives, the states of all known operations are decided again, in slices, so that
 // even a thousand rules for ten thousand operations do not delay a request. The state of a new operation is decided when it is
-// named. Callers read the state of their operation. When all states are decided, the server gets a report: the number of
-// operations in each state, and for each rule the number of operations that the rule decides, or its fault. A changed
+// named. Wrappers and probes read the state of their operation. When all states are decided, the server gets a report: the number
+// of operations in each state, and for each rule the number of operations that the rule decides, or its fault. A changed
 // report is sent again.
 //
 // Before: `../send/protocol.js`. After: `../wire/dictionary.js` (states), `../send/protocol.js` (answers).

@@ -1,5 +1,6 @@
 // Logs the number of dropped calls: at most once per minute, and at the end of the program. Calls dropped during an outage cause
-// no such line; the line about the end of the outage has their number. Before: `outage.js`. After: `../log.js`.
+// no such line, because the line about the end of the outage has their number. If the program ends during the outage, they are in
+// the line at the end of the program. Before: `outage.js`. After: `../log.js`.
 
 import * as messages from '../messages.js';
 

@@ -56,7 +56,8 @@ export function farewell(link, outbox, deadline, isLast) {
 }
 
 /**
- * True if there is a connection or an attempt to connect, or if another attempt may help. Waits until that attempt is due.
+ * True if there is a connection or an attempt to connect, or if another attempt may help and is due before the
+ * deadline. Waits until that attempt is due.
  * @param {import('./link.js').Link} link
  * @param {number} deadline
  */

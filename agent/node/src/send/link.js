@@ -5,8 +5,8 @@
 //      ^                                          |
 //      +--------(any fault; backs off)------------+
 //
-// With TLS, `connecting` includes reading the files and the handshake. Reading these files, or that of the token, keeps the
-// process alive, because Node.js cannot unref a file operation.
+// With TLS, `connecting` includes reading the files and the handshake. Reading these files, or the file in `token_file`, keeps
+// the process alive, because Node.js cannot unref a file operation.
 //
 // Before: `protocol.js`, the content of the exchange. After: the server.
 

@@ -30,7 +30,7 @@ export class Outbox {
    * @param {import('./clock.js').Clock} parts.clock
    * @param {number} parts.bytesMax
    * @param {() => void} parts.wake called when a frame was begun
-   * @param {() => void} [parts.settled] called when no closed frame is left: acknowledged or discarded
+   * @param {() => void} [parts.settled] called when all closed frames are acknowledged or discarded
    */
   constructor({ dictionary, clock, bytesMax, wake, settled = () => {} }) {
     this.dictionary = dictionary;

@@ -16,9 +16,9 @@
 // The agent then sends the signals again that only its own handle received. The program gets them late, but each exactly once.
 //
 // Signals are released in at most `RELEASES_MAX` callbacks per second because of the cost. A busy server has more callbacks with
-// recorded calls. In the other callbacks a signal waits for the loop. If such a callback never ends, SIGTERM, SIGINT and SIGHUP
-// have no effect: a blocked loop runs no other JavaScript, so the agent cannot detect this. Signals that the agent does not
-// catch, such as SIGKILL and SIGQUIT, still end the process. If TACHO_SIGNALS is false, the agent catches no signal.
+// recorded calls. In those beyond the limit, a signal waits for the loop. If such a callback never ends, SIGTERM, SIGINT and
+// SIGHUP have no effect: a blocked loop runs no other JavaScript, so the agent cannot detect this. Signals that the agent does
+// not catch, such as SIGKILL and SIGQUIT, still end the process. If TACHO_SIGNALS is false, the agent catches no signal.
 //
 // Before: `../agent.js`. After: `farewell.js`, then the signal is sent again.
 

@@ -1,5 +1,5 @@
-// Replaces functions of Node.js by functions that report their calls and trust every server, and changes the defaults of TLS.
-// Then records one call, and ends at the end of its input.
+// Replaces functions of Node.js by functions that print their own names. With the functions that replace those of `tls`, the
+// program trusts every server. Changes the defaults of TLS. Then records one call, and ends at the end of its input.
 
 import crypto from 'node:crypto';
 import fs from 'node:fs';

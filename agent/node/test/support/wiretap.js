@@ -1,4 +1,5 @@
-// A proxy between a program and the server. It stores all bytes that the program sends, and can make the first connections fail.
+// A proxy between a program and the server. It stores all bytes that it passes to the server, and can make the first connections
+// fail.
 
 import { connect, createServer } from 'node:net';
 

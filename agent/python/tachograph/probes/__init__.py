@@ -1,7 +1,7 @@
 """The list of probes, which record libraries without changes to the program. Each probe replaces a few functions of a library.
 
-A probe has a file with `install(settings, log)`, its import and a line of `PROBES` here, and its name in `../config.py`. If the
-library is not imported yet, the probe waits for the import. Before: agent. After: recorder.
+To add a probe: write a file with `install(settings, log)`, import the file here, add it to `PROBES`, and add its name to
+`../config.py`. If the library is not imported yet, the probe waits for the import. Before: agent. After: recorder.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ end of the request, and wsgi also when the response starts.
 | Flask, other users of Werkzeug with `url_rule` | the environ has the request of Werkzeug; SCRIPT_NAME is put before the route |
 | Bottle | the environ has the route; SCRIPT_NAME is put before it |
 | Django | the route of the resolver's match is stored; SCRIPT_NAME or the mounts of Starlette are put before it |
-| Starlette, FastAPI | a matching route is stored, after the paths of its mounts; a mount without routes adds `/{path}` |
+| Starlette, FastAPI | the path of a matching route is stored behind its mount paths; a mount without routes adds `/{path}` |
 
 Objects of a framework may run code of the program. Exceptions of such code are suppressed here. Before: wsgi, asgi. After:
 http_server.
