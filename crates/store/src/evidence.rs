@@ -166,7 +166,7 @@ pub fn gaps<'a>(
 
 impl Files {
     /// # Errors
-    /// `Io`; `Version` when a newer version wrote a journal.
+    /// `Io`; `Version` when a newer version wrote a journal; `Corrupt` if another object has the name of the directory.
     pub fn read(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self> {
         let is_there = exists(&**disk, directory).map_err(|e| Error::io("list journal", directory, e))?;
         let mut files = Self {
