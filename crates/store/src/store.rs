@@ -543,7 +543,7 @@ impl Writing {
     }
 }
 
-/// Ends without flushing, like a crash. Acknowledged records are in the journal.
+/// Ends without flushing, like a crash. Acknowledged records that the driver does not have are in the journals.
 impl Drop for Store {
     fn drop(&mut self) {
         for task in self.flusher.iter().chain(&self.keeper) {
