@@ -29,7 +29,8 @@ impl Store {
     /// # Errors
     /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget or
     /// does not fit into one journal record, or when only some of its frames were stored before; `Full` when the sender should
-    /// wait; `StorageFull` when the disk is full; `Io` when the journal cannot be written; `Closed` when the store is closed or its journal's thread has ended.
+    /// wait; `StorageFull` when the disk is full; `Io` when the journal cannot be written; `Closed` when the store is closed or
+    /// its journal's thread has ended.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         self.append_known(batch, KnownSamples::default(), origin).await
     }
