@@ -162,7 +162,7 @@ impl Committer {
         }
     }
 
-    /// Commits a batch and all batches that wait after it.
+    /// Commits a batch and all batches that wait after it, up to the next command to seal. Then performs this command.
     fn gather_and_commit(&mut self, first: Append) {
         let (mut waiting, mut seal) = (Turns::default(), None);
         waiting.push(is_large(&first.arrival), first);

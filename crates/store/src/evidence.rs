@@ -166,7 +166,7 @@ pub fn gaps<'a>(
 
 impl Files {
     /// # Errors
-    /// `Io`; `Version` when a newer version wrote a journal.
+    /// `Io`; `Version` when a newer version wrote a journal; `Corrupt` if another object has the name of the directory.
     pub fn read(disk: &Arc<dyn Disk>, directory: &Path) -> Result<Self> {
         let is_there = exists(&**disk, directory).map_err(|e| Error::io("list journal", directory, e))?;
         let mut files = Self {
@@ -288,13 +288,13 @@ impl Files {
         let right = file_path(&self.directory, generation);
         let remedy = rename_remedy(generation, &right.display(), other.map(|other| self.generation(other)));
         let mut permissions = vec![found.generation];
-        // Without this file, the generation is missing.
+        // If this file is moved away, the journal of its generation is missing.
         permissions.extend((generation > flushed && other.is_none()).then_some(generation));
         let files = if permissions.len() == 1 { "an empty file" } else { "the empty files" };
         let path = |generation: &u64| self.directory.join(lost_name(*generation)).display().to_string();
         let message = format!(
-            "journal of generation {generation} has the name of another generation: {remedy}. To start without its records, and \
-             move it to {}/, make {files} {}",
+            "journal of generation {generation} has the name of another generation: {remedy}. To move it to {}/ and start \
+             without its records, make {files} {}",
             journal::QUARANTINE,
             permissions.iter().map(path).collect::<Vec<_>>().join(" and ")
         );

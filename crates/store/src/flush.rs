@@ -152,8 +152,8 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     let journals = journals(flusher, number);
     put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
     // Upkeep jobs skip chunks until their generation is flushed. A job that sees this generation as flushed must also get its
-    // chunks, so the inbox releases them before `forget` publishes the progress. A job that took the chunks before that moment
-    // has skipped them and given them back. So the inbox releases them once more.
+    // chunks, so the inbox releases them before `forget` publishes the progress. A job that took the chunks before
+    // `forget` published the progress has skipped them and given them back. So the inbox releases them once more.
     flusher.inbox.flushed();
     forget(flusher, generation).await;
     flusher.inbox.flushed();

@@ -67,7 +67,8 @@ impl Intake {
     }
 
     /// Removes from a batch the series that a limit refuses. At the limit on chunks, also removes records far from the present
-    /// time. The reservation covers the chunks of the batch until it is in the memtable. The known series are held.
+    /// time. The reservation covers the chunks of the batch until it is in the memtable. The caller has held the known
+    /// series ([`Self::hold`]).
     pub fn admit(&self, mut batch: Arc<Batch>, mut known: KnownSamples) -> Admitted {
         let of_batch = scatter::window_changes_of(&batch, &known, &self.index);
         let chunks = self.chunks.hold(of_batch);

@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(live(i64::MAX).end, i64::MAX);
     }
 
-    /// The samples of a batch as (series, time), of which the known ones come first.
+    /// The window changes of a batch. A sample is given as (series, time).
     fn changes(known: &[(u32, i64)], labelled: &[(u32, i64)], index: &Guarded<Index>) -> usize {
         let mut samples = KnownSamples::default();
         let sample = |at| Sample { at, value: Value::U64(0) };

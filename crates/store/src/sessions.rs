@@ -99,7 +99,8 @@ impl Sessions {
     }
 
     /// Forgets sessions without a batch for `age`. Above `count` sessions, also forgets those with the oldest last batch.
-    /// Keeps sessions with a batch in a generation after `flushed`. Returns the forgotten sessions.
+    /// Keeps sessions with a batch in a generation after `flushed`. Batches of late frames are not considered. Returns the
+    /// forgotten sessions.
     pub fn expire(&mut self, flushed: u64, age: Duration, count: usize) -> Vec<u128> {
         let mut silent: Vec<(u64, Instant, u128)> = self
             .0

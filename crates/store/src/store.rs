@@ -360,8 +360,9 @@ impl Store {
         if self.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        // The remains of a refused batch must not stay in the journal. A recovery would read them and then ignore a repetition of
-        // the batch that was accepted after the deletion. The deletion covers the remains, so the accepted records would be lost.
+        // The remains of a refused batch must not stay in the journal. A recovery would read them, and would then
+        // ignore the repetition of the batch, although this repetition was accepted after the deletion. The deletion covers the
+        // remains, so the accepted records would be lost.
         let seal = async { self.seal().await?.clean };
         upkeep::delete(&self.upkeep, matchers, range, seal).await
     }
@@ -542,7 +543,7 @@ impl Writing {
     }
 }
 
-/// Ends without flushing, like a crash. Acknowledged records are in the journal.
+/// Ends without flushing, like a crash. Acknowledged records that the driver does not have are in the journals.
 impl Drop for Store {
     fn drop(&mut self) {
         for task in self.flusher.iter().chain(&self.keeper) {

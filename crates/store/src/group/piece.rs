@@ -13,7 +13,7 @@ pub struct Part {
     pub place: Place,
     pub times: Times,
     pub values: ValueColumn,
-    /// The range and the errors of the row's moved times; `None` if the times are exact.
+    /// `None` if the times are exact.
     pub moved: Option<Moved>,
 }
 

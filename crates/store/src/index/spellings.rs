@@ -487,7 +487,7 @@ mod tests {
         learn(bytes + PAGE_BYTES);
         assert_eq!(spellings.known(), 1);
         index.write().remove(Kind::Sample, 0);
-        assert_eq!(spellings.known(), 0, "the series has only entries left");
+        assert_eq!(spellings.known(), 0, "the series has no samples any more");
     }
 
     proptest! {

@@ -20,16 +20,17 @@ impl Store {
     /// limits refuse all records of a series. The limit on chunks refuses only records that are far from the
     /// present time. The answer counts the refused series and names the first ones. On an error, no part of
     /// the batch is stored. Exception: a batch without origin that takes more than a quarter of the memory
-    /// budget is stored in parts (`store/submit.rs`). Pass an `Arc` to keep a copy for a repetition. An empty
-    /// batch with an origin marks its frames as accepted.
+    /// budget, or may not fit into one journal record, is stored in parts (`store/submit.rs`). Pass an `Arc` to
+    /// keep a copy for a repetition. An empty batch with an origin marks its frames as accepted.
     ///
     /// Frames of one session may arrive in any order. A frame with a number below the highest one is stored if the number
     /// is in a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget, or
-    /// when only some of its frames were stored before; `Full` when the sender should wait; `StorageFull` when the disk is full;
-    /// `Io` when the journal cannot be written; `Closed` when the store is closed or its journal's thread has ended.
+    /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget or
+    /// does not fit into one journal record, or when only some of its frames were stored before; `Full` when the sender should
+    /// wait; `StorageFull` when the disk is full; `Io` when the journal cannot be written; `Closed` when the store is closed or
+    /// its journal's thread has ended.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         self.append_known(batch, KnownSamples::default(), origin).await
     }

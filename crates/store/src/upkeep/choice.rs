@@ -115,8 +115,8 @@ pub fn reaches_over(rows: &[Facts], floor: Timestamp, ordered: bool) -> Option<T
 }
 
 /// The merge that cuts a set of overlapping rows that is too large for a window. The rows overlap each other and the rows from
-/// `next` on. `None` if there is a clean boundary, if unknown earlier rows may overlap the set, or if the cut would be before its
-/// first row.
+/// `next` on. `None` if there is a clean boundary after its first row, if unknown earlier rows may overlap the set, or if the cut
+/// would be before its first row.
 pub fn cut_through(rows: &[Facts], floor: Timestamp, next: Next, aim: &Aim) -> Option<Merge> {
     let joints = Joints::new(rows, floor, Some(next), aim.ordered);
     let first = rows.first()?;

@@ -320,8 +320,8 @@ fn floor_after(part: &[Known]) -> Timestamp {
 }
 
 /// If the merge ends at a time `until` before the end of its rows, moves `until` back to the end of a downsampling step, because
-/// a step is downsampled as a whole. Omits the rows that start more than the largest error of a time after the
-/// new `until`.
+/// a step is downsampled as a whole. Omits the rows that start later than the new `until` by more than the largest change of a
+/// time in these rows.
 fn aligned(merge: &Merge, facts: &[Facts], treatments: &[Treatment]) -> Merge {
     let steps = treatments.iter().filter_map(|treatment| treatment.thin);
     let longest = steps.map(|(_, to)| to).max_by_key(|to| to.step).filter(|_| merge.until < Timestamp::MAX);

@@ -143,9 +143,9 @@ pub struct Scope {
     pub values: usize,
 }
 
-/// Limit on the number of rows after a window that are checked for their reach. A row is checked only if it
-/// starts within the largest permitted change of times after the first of these rows. Where times were moved, that change is
-/// less than the usual distance between samples, so few rows are checked.
+/// Limit on the number of rows after a window that are checked for their reach. The check also ends at a row that starts later
+/// than the first of these rows by the largest permitted change of a time. Where times were moved, that change is less than the
+/// usual distance between samples, so few rows are checked.
 const AHEAD_MAX: usize = 16;
 /// Encoded bytes per value that are assumed for the size of a window.
 const BYTES_A_VALUE: usize = 2;

@@ -30,7 +30,7 @@ pub fn encode(class: &Class, cutting: &Cutting) -> Vec<Made> {
         let (movable, fixed): (Vec<&Column>, Vec<&Column>) =
             all.iter().partition(|column| last && column.semantic.time > 0);
         match compacted(at, &movable, &class.times) {
-            // The times of the other columns must not change, so these columns get a separate row.
+            // The columns in `fixed` get a separate row, because their times must not change.
             Some((moved, more)) => {
                 let more = Known { error: error.max(more), ..known };
                 rows.push(row(&moved, more, &movable, cut.clone(), last));
