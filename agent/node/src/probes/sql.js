@@ -1,6 +1,7 @@
 // Reduces the text of a statement to its shape: literals become `?`, white space becomes one blank, comments are removed, and
 // lists of values become one value. So statements that differ only in data are one operation. The shape names the operation, and
-// has no data. The rules are the same as in `Sql.java` and Python's `sql.py`; the cases in `testdata/sql` test all three.
+// has no data, except in the gaps that `docs/guide/statements.md` lists. The rules are the same as in `Sql.java` and Python's
+// `sql.py`; the cases in `testdata/sql` test all three.
 //
 // Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If
 // a text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: `pg.js`. After:

@@ -6,9 +6,9 @@ import groovyjarjarasm.asm.MethodVisitor;
 import groovyjarjarasm.asm.Opcodes;
 
 /**
- * Makes two instances of the generated class {@code shop.Odd}. No compiler generates such a class,
- * but the JVM accepts it. Its constructor has two branches that call {@code super()}. Both branches
- * are reached only by jumps from later code, and there are no stack map frames.
+ * Generates the class {@code shop.Odd} and makes two instances of it. Its constructor has two
+ * branches that call {@code super()}. Both branches are reached only by jumps from later code, and
+ * there are no stack map frames. No compiler writes such a constructor, but the JVM accepts it.
  */
 public final class OddShop {
     private OddShop() {}

@@ -32,7 +32,7 @@ public final class HandedCall {
     private final AtomicInteger state = new AtomicInteger(OPEN);
     private volatile Context context;
 
-    // Any thread may write the facts before the call ends. The method end writes the other fields.
+    // Any thread may write the facts before the call ends. `end()` writes the other fields.
     private Object[] facts = new Object[4];
     private int factCount;
     private boolean isEnded;

@@ -22,8 +22,8 @@ public final class Tallies {
     private static final long MIX = 0x9e3779b97f4a7c15L;
 
     // The table uses open addressing and is at most half full. Its values are positions in the list
-    // of tallies. The method enter stores a position, because a reference would need a barrier of
-    // the garbage collector, which costs more than the rest of enter.
+    // of tallies. `enter` stores a position, because a reference would need a barrier of the garbage
+    // collector, which costs more than the rest of `enter`.
     private long[] keys = NO_LONGS;
     private int[] found = NO_INTS;
     private int shift;

@@ -42,8 +42,9 @@ public final class TraceGate {
     private volatile long[] counts = new long[FIRST + CELLS * ENTRIES_FIRST];
 
     /**
-     * Parent of the current unrecorded trace; after a call of {@link #context()}, the context for
-     * the calls that this trace causes. Null if the trace is recorded or has no parent.
+     * Parent of the current unrecorded trace, null if it has none; after a call of {@link
+     * #context()}, the context for the calls that this trace causes. Null if the current trace is
+     * recorded.
      */
     private Context context;
 

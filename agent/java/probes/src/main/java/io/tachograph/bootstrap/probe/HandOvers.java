@@ -23,8 +23,8 @@ import java.util.function.BiFunction;
  */
 final class HandOvers {
     /**
-     * Maximum number of origins after the first of each object, over all objects; about 100 bytes
-     * each.
+     * Maximum number of origins of all objects together, without the first origin of each object;
+     * about 100 bytes each.
      */
     static final int MORE_MAX = 65_536;
 

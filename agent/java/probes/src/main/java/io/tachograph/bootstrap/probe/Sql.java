@@ -409,7 +409,7 @@ final class Sql {
     }
 
     /**
-     * True for three quotes in an unknown dialect, which begin a literal of several lines, or a
+     * True for three quotes in an unknown dialect. They begin a literal of several lines, or a
      * literal whose first character is a quote.
      */
     private boolean isTriple(String quotes) {
