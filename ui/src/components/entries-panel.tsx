@@ -22,8 +22,8 @@ interface Props {
   area: Area;
 }
 
-/** Renders nothing before the first response. Unless the user searched for entries, it also renders nothing if there are
- *  none or the request failed. */
+/** Renders nothing before the first response. Unless the user searched for entries, it also renders nothing if the last
+ *  successful response has no entries, or if no request has succeeded yet. */
 export function EntriesPanel({ window: range, area }: Props) {
   const { params } = usePlace();
   const selector = params.get('entries') ?? '';
