@@ -81,7 +81,7 @@ fn file(shape: &Shape) -> (Bytes, usize) {
     let rows = rows.clamp(1, 200_000);
     let length = text_bytes.min(2_000_000);
     let (labels, values, texts) = (labels.min(5_000), values.clamp(1, 64), texts.clamp(1, 300));
-    // Limits the sum of all texts, so that a file has only some megabytes.
+    // Limits the sum of all texts of a dictionary to 16 MB.
     let length = if lies { 1 } else { length.min(16_000_000 / (labels.max(values) * texts).max(1)) };
     let mut file = File::new(rows, if form == 9 { texts * 60 } else { 1 });
     file.add(Column::numbers("time", rows));

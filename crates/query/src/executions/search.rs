@@ -2,7 +2,8 @@
 //!
 //! A search with a service or an operation looks for calls: calls of the operation, or the outermost calls of the service's
 //! segments. Range, duration, outcome and order then apply to the call, and a trace is found once, by its best call. Any other
-//! search looks for traces by their entries (`found.rs`). A request id matches if any call of the trace has it.
+//! search looks for traces by their *entry*: the earliest segment without a parent, else the earliest known segment
+//! (`found.rs`). A request id matches if any call of the trace has it.
 //!
 //! ```text
 //!   Requests     the traces with the request id                            only with a request id

@@ -16,10 +16,10 @@ use crate::index::{self, Learned, Spellings};
 use crate::intake::Admitted;
 
 impl Store {
-    /// Stores a batch. On `Ok`, the batch is on disk, except for the records that a limit refused. Most
-    /// limits refuse all records of a series. The limit on chunks refuses only records that are far from the
-    /// present time. The answer counts the refused series and names the first ones. On an error, no part of
-    /// the batch is stored. Exception: a batch without origin that takes more than a quarter of the memory
+    /// Stores a batch. On `Ok`, the batch is on disk, except for the records that a limit on series, labels or chunks refused.
+    /// The limits on series and labels refuse all records of a new series. The limit on chunks refuses only records that are
+    /// far from the present time. The answer counts the refused series and names the first ones. On an error, no part of the
+    /// batch is stored. Exception: a batch without origin that takes more than a quarter of the memory
     /// budget, or may not fit into one journal record, is stored in parts (`store/submit.rs`). Pass an `Arc` to
     /// keep a copy for a repetition. An empty batch with an origin marks its frames as accepted.
     ///
@@ -27,10 +27,10 @@ impl Store {
     /// is in a known gap of the session (`sessions.rs`). Otherwise the answer is `Repeated`.
     ///
     /// # Errors
-    /// `Invalid` when a record breaks a limit, when a batch with an origin takes more than a quarter of the memory budget or
-    /// does not fit into one journal record, or when only some of its frames were stored before; `Full` when the sender should
-    /// wait; `StorageFull` when the disk is full; `Io` when the journal cannot be written; `Closed` when the store is closed or
-    /// its journal's thread has ended.
+    /// `Invalid` when a record is not well formed or too large, when a batch with an origin takes more than a quarter of the
+    /// memory budget or does not fit into one journal record, or when only some of its frames were stored before; `Full` when
+    /// the sender should wait; `StorageFull` when the disk is full; `Io` when the journal cannot be written; `Closed` when the
+    /// store is closed or its journal's thread has ended.
     pub async fn append(&self, batch: impl Into<Arc<Batch>>, origin: Option<Origin>) -> Result<Appended> {
         self.append_known(batch, KnownSamples::default(), origin).await
     }
@@ -69,12 +69,12 @@ impl Store {
         Ok(Appended::Partly(refused))
     }
 
-    /// The texts by which senders name the series of this store.
+    /// The spellings by which senders name the series of this store.
     pub fn spellings(&self) -> Spellings {
         self.intake.index.read().spellings().clone()
     }
 
-    /// Notes the texts by which a sender named series of samples that were stored. Ends early when the store is closed.
+    /// Notes the spellings of series whose samples were stored. Ends early when the store is closed.
     pub fn learn(&self, learned: &[Learned]) {
         let goes_on = || !self.closed.load(Ordering::Relaxed);
         index::learn(&self.intake.index, learned, self.intake.options.index_bytes_max, goes_on);

@@ -31,8 +31,8 @@ const COUNT_MIN: usize = 32;
 const WORD_BITS: u32 = 57;
 /// Highest order of differences.
 pub(super) const ORDER_MAX: u8 = 2;
-/// Minimum size of a column with marks, bytes. In a smaller column, marks would take more than one thirtieth of the
-/// size.
+/// Minimum size of a column with marks, bytes. In a smaller column, three marks would take more than one thirtieth
+/// of the size.
 const MARKED_BYTES_MIN: usize = 1_024;
 /// Tokens before the requested part are decoded in groups of this size, a multiple of [`LANES`]. The differences of a group stay
 /// in the L1 cache.
