@@ -4,11 +4,11 @@
 //! deleted the replaced rows. Each reader therefore opens a snapshot before it reads, and sees the rows of that moment:
 //!
 //! ```text
-//!   merge    announce new rows -> put -> publish -> wait for older snapshots -> delete replaced rows -> forget
+//!   merge    announce new rows -> put -> publish -> wait -> delete replaced rows -> wait -> forget
 //!   new      no snapshot sees them      later snapshots see them
 //!   replaced all snapshots see them     later snapshots do not
 //! ```
-//! Only the delete waits. After a crash there are no snapshots, and visibility depends only on the rows (`alive.rs`).
+//! A merge waits for the snapshots that are older than the change, and then for the readers of that time. After a crash there are no snapshots, and visibility depends only on the rows (`alive.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};

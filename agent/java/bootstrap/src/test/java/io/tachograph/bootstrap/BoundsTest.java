@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** Bounds on the memory that the agent takes on threads of the program. */
+/** Bounds on the memory that calls of the program make the agent allocate: record types and buffers. */
 class BoundsTest {
     private static final int CHARS = 1_000;
 
