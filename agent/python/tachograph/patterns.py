@@ -122,7 +122,7 @@ class Selection:
 
 
 def is_special(name: str) -> bool:
-    """Methods such as `__len__` match only a pattern that ends in their full name."""
+    """Methods such as `__len__` are selected only by a pattern of `include` that ends in their name."""
     return name.startswith("__") and name.endswith("__") and name not in _SPECIAL
 
 

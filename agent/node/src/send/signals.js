@@ -220,7 +220,8 @@ export class Signals {
         }),
       ),
     );
-    this.isComing = true; // not before the tick is certain: the program's stack may overflow
+    // Set last: if the stack overflows in `nextTick`, no tick resets the flag.
+    this.isComing = true;
   }
 
   #arm() {

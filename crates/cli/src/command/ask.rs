@@ -374,7 +374,7 @@ pub fn float(value: &Value, name: &str) -> f64 {
     value.get(name).and_then(float::read).unwrap_or(0.0)
 }
 
-/// A duration with its unit, in ns.
+/// Parses a duration with a unit, such as `5m`. Returns ns.
 ///
 /// # Errors
 /// When the text is not a duration with a unit, or the duration is not between 0 and 292 years.

@@ -15,7 +15,7 @@ use crate::support::agent::content;
 use crate::support::checked::records;
 use crate::support::{Server, filled, run};
 
-/// Number of frames in each golden directory (`crates/server/examples/golden_directory.rs`).
+/// Number of frames of session 77, which is in each golden directory (`crates/server/examples/golden_directory.rs`).
 const FRAMES: u64 = 60;
 /// The samples of the series `line` that were not deleted have these numbers.
 const LINES: std::ops::RangeInclusive<i64> = 11..=60;
@@ -238,7 +238,7 @@ fn find(store: &Store, kind: Kind, labels: &[(&str, &str)]) -> SeriesId {
 
 /// A part of a data directory that is changed to a newer version.
 struct Newer {
-    /// The file or the row, as messages name it.
+    /// The file or the row, as the failures of this test name it.
     what: &'static str,
     expect: &'static str,
     change: Box<dyn Fn(&Path)>,
@@ -464,7 +464,7 @@ fn a_directory_of_a_newer_version_is_refused_by_each_reader_and_not_changed() {
         copy(&original, &data);
         change(&data);
         each_reader_refuses(what, &data, place.path(), &["check", "repair", "inspect", "export"], expect);
-        // A backup copies the files and does not read them. A restore checks them.
+        // A backup copies files of any version. A restore checks them.
         let path = |path: &Path| path.to_str().unwrap().to_owned();
         let saved = run(&["backup", "create", &path(&data), &path(&at)]);
         assert_eq!(saved.0, Some(0), "{what}: {saved:?}");

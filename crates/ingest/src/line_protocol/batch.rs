@@ -62,8 +62,8 @@ impl Gathering {
         self.texts.push((series, Body::Text(unescape(raw, IN_STRINGS).into())));
     }
 
-    /// Memory of the line's values in `samples` and `entries`, bytes. If the line has many values, also their memory in
-    /// `numbers` and `texts`.
+    /// Memory of the line's values in `samples` and `entries`, bytes, without the bytes of the texts. If the line has many
+    /// values, also their memory in `numbers` and `texts`.
     pub(super) fn line_bytes(&self) -> usize {
         let lists = 3 * size_of::<Sample>() * self.numbers.len() + TEXT_BYTES * self.texts.len();
         if self.numbers.len() + self.texts.len() < VALUES_FEW { lists } else { 2 * lists }

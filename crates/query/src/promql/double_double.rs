@@ -1,10 +1,10 @@
 //! How are sums and products computed with more digits than a double has?
 //!
-//! A [`DoubleDouble`] is the exact sum of two doubles and holds about 106 bits. Variances and lines keep means and slopes in this
-//! form. Therefore windows joined from panes (`slide.rs`) give nearly the same results as windows read as a whole, even
-//! if values are 2^53 times as large as their differences. Source: T. J. Dekker, "A floating-point technique for
-//! extending the available precision", Numerische Mathematik 18 (1971). Error bounds: M. Joldes, J.-M. Muller, V.
-//! Popescu, "Tight and rigorous error bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017).
+//! A [`DoubleDouble`] is the exact sum of two doubles and holds about 106 bits. Variances keep their means in this form, and
+//! fitted lines their slopes. Therefore windows joined from panes (`slide.rs`) give nearly the same results as windows read as
+//! a whole, even if values are 2^53 times as large as their differences. Source: T. J. Dekker, "A floating-point technique for
+//! extending the available precision", Numerische Mathematik 18 (1971). Error bounds: M. Joldes, J.-M. Muller, V. Popescu,
+//! "Tight and rigorous error bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017).
 //!
 //! A product loses its low half if a factor is near the largest or smallest double. Therefore callers first scale the
 //! factors by a power of two, which is exact ([`exponent_of`], [`power_of_two`]).
