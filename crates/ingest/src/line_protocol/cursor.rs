@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes a value if all of it is a number that takes the fast path.
-    #[inline]
+    #[inline(always)]
     pub(super) fn short_number(&mut self) -> Option<Value> {
         let (value, bytes) = short_number(self.rest())?;
         let ends =

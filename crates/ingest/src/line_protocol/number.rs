@@ -17,7 +17,7 @@ const POWERS: [f64; MANTISSA_DIGITS_MAX + 1] =
 ///
 /// A decimal of at most 15 digits is an integer divided by a power of ten. Both are exact, so one division rounds the
 /// result correctly (Clinger, "How to read floating point numbers accurately", 1990).
-#[inline]
+#[inline(always)]
 pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
     let negative = rest.first() == Some(&b'-');
     let sign = usize::from(negative);
@@ -48,7 +48,7 @@ pub(super) fn short_number(rest: &[u8]) -> Option<(Value, usize)> {
 
 /// Appends the digits at the beginning of `rest` to `number` and counts them. A number of more than 19 digits in total may
 /// overflow and is then meaningless, so the callers check the count.
-#[inline]
+#[inline(always)]
 fn leading_digits(rest: &[u8], number: u64) -> (u64, usize) {
     let mut number = number;
     for (nth, byte) in rest.iter().enumerate() {
