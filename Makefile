@@ -73,7 +73,7 @@ test-features: ## test the features that are off by default: parquet, and s3 wit
 
 .PHONY: test-fuzz
 test-fuzz:
-	@# Short runs take less time than a fully optimised build.
+	@# A full optimisation takes longer than these short runs. `cargo xtask fuzz` alone uses it, and builds again.
 	CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo xtask fuzz --seconds 10
 
 .PHONY: test-bench

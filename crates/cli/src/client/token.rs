@@ -114,10 +114,10 @@ pub fn is_on_network(authority: &str) -> bool {
 pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
     let field = |name: &str| said.and_then(|said| said[name].as_str()).unwrap_or_default();
     match (status, field("errorType")) {
-        // No token is valid then, and `tacho token add` does not overwrite the file.
-        (StatusCode::UNAUTHORIZED, _) if field("error").contains("its file of tokens cannot be used") => {
-            Some("on the machine of the server, `tacho check` of the data directory shows the fault and the remedy".into())
-        }
+        // No token is valid then. A new one helps only if the file is missing or has no token.
+        (StatusCode::UNAUTHORIZED, _) if field("error").contains("its file of tokens cannot be used") => Some(
+            "on the machine of the server, its log has the fault, and `tacho check` of the data directory the remedy".into(),
+        ),
         (StatusCode::UNAUTHORIZED, _) => Some(format!(
             "give a valid token with {VARIABLE} or --token-file; `tacho token add` on the machine of the server makes one"
         )),

@@ -163,18 +163,28 @@ fn chosen(repository: &Repository, at: Option<&str>, generation: Option<u64>) ->
     };
     let newest =
         records.iter().filter(|record| is_early(record)).max_by_key(|record| (record.time, &record.id));
-    if generation.is_some()
-        && let Some(newest) = newest
-        && let Some(later) = records.iter().find(|later| later.generation == 0 && later.time > newest.time)
-    {
-        let id = &later.id;
-        eprintln!("warning: backup {id} is later, and has no generation: --at {id} restores it");
+    if let (Some(last), Some(newest)) = (generation, newest) {
+        warn_of_unnumbered(&records, newest, last);
     }
     newest.cloned().ok_or_else(|| match (at, generation) {
         (Some(at), _) => Failure::new(format!("no backup is as old as {at}")).hint(list),
         (None, Some(last)) => Failure::new(format!("no backup has a generation up to {last}")).hint(list),
         (None, None) => Failure::new(format!("no backups in {}", repository.location())),
     })
+}
+
+/// Names a backup without a generation that is later than the selected one, and not later than a backup of a generation above
+/// `last`.
+fn warn_of_unnumbered(records: &[Record], selected: &Record, last: u64) {
+    let above = records.iter().filter(|record| record.generation > last).map(|record| record.time).min();
+    let is_meant = |record: &&Record| {
+        record.generation == 0 && record.time > selected.time && above.is_none_or(|above| record.time < above)
+    };
+    if let Some(Record { id, .. }) = records.iter().filter(is_meant).max_by_key(|record| record.time) {
+        eprintln!(
+            "warning: backup {id} is later than the restored one, and has no generation: --at {id} selects it"
+        );
+    }
 }
 
 /// The last nanosecond of a time. A time without a fraction includes its whole second, because `tacho backup list` prints times

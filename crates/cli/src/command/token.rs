@@ -211,9 +211,7 @@ fn seconds(at: Timestamp) -> String {
 impl List {
     fn run(self) -> Result<(), Failure> {
         let records = self.data.records()?;
-        if records.is_empty()
-            && let file::Found::Broken(cause) = file::read(&self.data.path())
-        {
+        if let file::Found::Broken(cause) = file::read(&self.data.path()) {
             eprintln!("warning: the server refuses every request that needs a token: {cause}");
         }
         let now = nanoseconds(Timestamp::now())?;

@@ -76,6 +76,10 @@ fn errors_begin_with_one_line_and_most_have_a_hint() {
         fails(&args, 1, "error: cannot reach a server at 127.0.0.1:1", "hint: is it running?");
     }
     fails(&["inspect", "/nowhere"], 2, "error: /nowhere does not exist", "");
+    for arguments in [&[][..], &["/backup", "/data", "--at", "-1d"], &["--help"]] {
+        let args = [&["backup", "restore"], arguments].concat();
+        fails(&args, 2, "error: there is no tacho backup restore", "hint: use tacho restore");
+    }
     // A loop of links: even root cannot resolve this path.
     let place = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("chunks", place.path().join("chunks")).unwrap();

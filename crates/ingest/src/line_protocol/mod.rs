@@ -243,8 +243,8 @@ impl Decoder {
 
     /// Collects the values of one line. They are kept only if the whole line is valid.
     ///
-    /// This and the next function are compiled separately, and the functions for numbers are compiled into both. Left to the
-    /// compiler, a number took a call or two, and a value 15 % more time.
+    /// The attributes of this and the next function, and of the functions that read numbers, are for speed. Without them, the
+    /// compiler makes one or two calls for each number, and reading a value takes 15 % longer.
     #[inline(never)]
     fn read_line(
         &mut self,

@@ -27,7 +27,10 @@ impl Farewell {
     }
 
     pub(super) fn of_token() -> Self {
-        Self::new(ErrorCode::Unauthorized, "the token was revoked, has expired or has changed")
+        Self::new(
+            ErrorCode::Unauthorized,
+            "the token or the tokens of the server have changed: connect again",
+        )
     }
 
     pub(super) fn frame(&self) -> ServerFrame {

@@ -8,8 +8,8 @@
 //!   new      no snapshot sees them      later snapshots see them
 //!   replaced all snapshots see them     later snapshots do not
 //! ```
-//! A merge waits for the snapshots that are older than the change, and then for the readers of that time. After a crash
-//! there are no snapshots, and visibility depends only on the rows (`alive.rs`).
+//! Before the delete, a merge waits for the snapshots that are older than the change; after the delete, for all snapshots that
+//! are open then. After a crash there are no snapshots, and visibility depends only on the rows (`alive.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};

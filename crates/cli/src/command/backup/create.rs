@@ -51,11 +51,6 @@ impl Create {
         ask::check_data_directory(&self.dir).map_err(Failure::into_usage)?;
         refuse_incomplete(&self.dir).map_err(|e| ask::unreadable(&self.dir, &e))?;
         check_apart(&self.dir, &self.repository)?;
-        if let Found::Broken(cause) = tacho_server::access::file::read(&self.dir) {
-            eprintln!(
-                "warning: {cause}; the backup has the file as it is, so tacho restore will need --allow-damaged"
-            );
-        }
         let repository = repository(&self.repository)?;
         let runtime = Runtime::new().map_err(Failure::new)?;
         let stop = Stop::of_signals(&runtime)?;
@@ -75,6 +70,12 @@ impl Create {
             Err(error) => return Err(ask::unreadable(&self.dir, &error)),
         };
         self.print(&repository, &created);
+        if let Found::Broken(cause) = tacho_server::access::file::read(&self.dir) {
+            eprintln!(
+                "warning: the tokens in this backup cannot be used: {cause}; unless a newer tacho wrote the file, restore this \
+                 backup with --allow-damaged"
+            );
+        }
         Ok(())
     }
 

@@ -28,8 +28,8 @@ enum Command {
     List(list::List),
     Verify(verify::Verify),
     Prune(prune::Prune),
-    /// For users who look for `tacho restore` here.
-    #[command(hide = true)]
+    /// Use tacho restore
+    #[command(hide = true, disable_help_flag = true)]
     Restore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         _arguments: Vec<std::ffi::OsString>,
