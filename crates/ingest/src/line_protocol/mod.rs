@@ -243,8 +243,8 @@ impl Decoder {
 
     /// Collects the values of one line. They are kept only if the whole line is valid.
     ///
-    /// This and the next function are compiled separately, and the functions for numbers are compiled into both. Left to the
-    /// compiler, a number took a call or two, and a value 15 % more time.
+    /// This and the next function are never inlined, and the functions for numbers are always inlined into both. Without these
+    /// attributes, the compiler makes one or two calls for each number, and reading a value takes 14 to 22 % longer.
     #[inline(never)]
     fn read_line(
         &mut self,

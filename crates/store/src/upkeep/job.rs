@@ -179,7 +179,7 @@ fn work(upkeep: &Upkeep, job: Job, mut window: Window, rules: &Rules, aim: &Aim,
     let mut seen = Seen {
         young: window.young || job.young,
         bytes_read: window.bytes,
-        // Beside an unreadable row, no dead row was deleted.
+        // If a row of the window is unreadable, no dead row was deleted.
         rows_dead: if window.undecodable.is_empty() { window.dead.len() as u64 } else { 0 },
         undecodable: window.undecodable.iter().map(|unread| unread.key).collect(),
         empty: window.rows.is_empty()
