@@ -73,7 +73,8 @@ test-features: ## test the features that are off by default: parquet, and s3 wit
 
 .PHONY: test-fuzz
 test-fuzz:
-	@# A full optimisation takes longer than these short runs. `cargo xtask fuzz` alone uses it, and builds again.
+	@# Level 1 builds faster than level 3, which `cargo xtask fuzz` alone uses, but tries fewer inputs per second. For these short
+	@# runs, the time of the build matters more.
 	CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo xtask fuzz --seconds 10
 
 .PHONY: test-bench

@@ -289,7 +289,8 @@ fn draw(result: &[Value], range: Option<Range>) -> String {
 }
 
 /// Formats a value. Whole numbers below ten million have all digits. Other values from 0.001 to ten million have five significant
-/// digits, or more if more are before the decimal point. All other finite values have an exponent. The limits are absolute.
+/// digits, or more if more are before the decimal point. All other finite values have an exponent. The limits apply to the
+/// absolute value.
 fn short(value: f64) -> String {
     if !value.is_finite() || (value.fract() == 0.0 && value.abs() < 1e7) {
         return promql::format_value(value);

@@ -22,7 +22,8 @@
 //!   many metrics.
 //!
 //! Native histograms, `fill`, `or` between label matchers, `info`, `histogram_quantiles`, `limit_ratio` and
-//! `double_exponential_smoothing` are unsupported; the error names the unsupported part. Answers have no warnings.
+//! `double_exponential_smoothing` are unsupported; the error names the unsupported part. `anchored`, `smoothed` and arithmetic
+//! with durations (`[5m + 1m]`) are unsupported, too. Prometheus' annotations (warnings and infos about the query) are not given.
 //!
 //! # Functions of windows
 //! Most functions of ranges read a *digest* of a window (`digest.rs`). Digests of adjacent parts can be joined, so overlapping

@@ -119,7 +119,8 @@ impl Decoded {
     }
 }
 
-/// Whether the body may begin with a HELLO frame. Only the byte of the type is compared: 1 for HELLO. No text has such a byte.
+/// Whether the body may begin with a HELLO frame. Only the byte of the type is compared: 1 for HELLO. A text rarely has this
+/// control character.
 fn begins_as_frames(body: &[u8]) -> bool {
     body.get(TYPE_AT) == Some(&(FrameType::Hello as u8))
 }

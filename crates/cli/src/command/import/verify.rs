@@ -117,8 +117,8 @@ impl fmt::Display for Verdict {
         if self.unknown > 0 {
             writeln!(
                 f,
-                "{} series could not be compared: their times are older than the retention or not ascending, and the input \
-                 cannot be read again or is too large",
+                "{} series could not be compared: some of their times are older than the retention or not ascending, so the \
+                 input must be read a second time, but it includes standard input, or is too large",
                 units::count(self.unknown)
             )?;
         }

@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 
-/** Bounds on the memory that calls of the program make the agent allocate: record types and buffers. */
+/** Bounds on the memory that the agent allocates because of calls of the program: for record types and buffers. */
 class BoundsTest {
     private static final int CHARS = 1_000;
 
