@@ -1,7 +1,8 @@
 //! Reads, validates and replaces a small JSON file with a version and a checksum. Replacing is atomic and durable.
 //!
 //! The last member of a file is `crc32c`: 8 hexadecimal digits, the CRC-32C (RFC 3720) of the bytes before the comma in front of
-//! this member. Files of older versions have no checksum, and a person who edits a file removes the member.
+//! this member. Files of older versions have no checksum, and a person who edits a file removes the member. Newer versions keep
+//! the member, so that a damaged version is not taken for a newer one.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -53,20 +54,22 @@ pub fn look<T: DeserializeOwned>(path: &Path, newest: u32) -> Result<Option<T>, 
     parse(&bytes, newest).map(Some)
 }
 
-/// `None` if the file cannot be read or states no version.
+/// `None` if the file cannot be read, does not match its checksum, or states no version.
 pub fn version_of(path: &Path) -> Option<u32> {
-    let found: Version = serde_json::from_slice(&disk::read_regular(path, FILE_BYTES_MAX).ok()?).ok()?;
+    let bytes = disk::read_regular(path, FILE_BYTES_MAX).ok()?;
+    let found: Version = serde_json::from_slice(&verify(&bytes).ok()?).ok()?;
     Some(found.version)
 }
 
-/// An error if the version is unknown, or if the content does not match its checksum.
+/// An error if the content does not match its checksum, or if the version is unknown.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8], newest: u32) -> Result<T, String> {
     let malformed = |error: serde_json::Error| shown(&error.to_string(), MESSAGE_CHARS_MAX);
-    let Version { version } = serde_json::from_slice(bytes).map_err(malformed)?;
+    let content = verify(bytes)?;
+    let Version { version } = serde_json::from_slice(&content).map_err(malformed)?;
     if !(1..=newest).contains(&version) {
         return Err(format!("it has version {version}, this program knows 1 to {newest}"));
     }
-    serde_json::from_slice(&verify(bytes)?).map_err(|error| {
+    serde_json::from_slice(&content).map_err(|error| {
         let is_reformatted = bytes.windows(MEMBER.len()).any(|part| part == MEMBER.as_bytes());
         malformed(error) + if is_reformatted { EDITED } else { "" }
     })
@@ -165,6 +168,15 @@ mod tests {
             let mut changed = whole.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(parse::<Named>(&changed, 2).is_err(), "bit {bit}: {}", String::from_utf8_lossy(&changed));
+        }
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.json");
+        for (version, expect) in [("2", Some(2)), ("3", None)] {
+            let text = String::from_utf8(whole.clone()).unwrap();
+            std::fs::write(&path, text.replace("\"version\": 2", &format!("\"version\": {version}")))
+                .unwrap();
+            assert_eq!(version_of(&path), expect, "a damaged version is not a newer one");
         }
 
         let edited = String::from_utf8(whole).unwrap().replace("größe", "Größe");

@@ -284,9 +284,11 @@ fn read_at_start() -> Vec<Newer> {
     let manifests = |_: &Path| ["chunks/MANIFEST", "chunks/MANIFEST.backup"].map(str::to_owned).to_vec();
     let json = |bytes: &mut Vec<u8>| {
         let text = String::from_utf8(bytes.clone()).unwrap();
-        let newer = text.replace("\"version\": 2", "\"version\": 3");
-        assert_ne!(text, newer);
-        *bytes = newer.into_bytes();
+        let (content, _) = text.rsplit_once(",\n  \"crc32c\": ").unwrap();
+        let newer = content.replace("\"version\": 2", "\"version\": 3");
+        assert_ne!(content, newer);
+        let crc = crc32c::crc32c(newer.as_bytes());
+        *bytes = format!("{newer},\n  \"crc32c\": \"{crc:08x}\"\n}}\n").into_bytes();
     };
     let (meta, series) = (Table::Meta, Table::Series);
     vec![

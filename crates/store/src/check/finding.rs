@@ -87,7 +87,7 @@ kinds! {
     FileForeign "file-foreign" Damage Records
         "put the right file back under its name, or use tacho repair"
     FileChanged "file-changed" Damage Nothing
-        "put the file back from a backup, or use tacho repair"
+        "use tacho repair: it reads the rows of the file; a copy fits only if it was made after the last change of the file"
     HeaderDamaged "header-damaged" Damage Nothing
         "nothing is lost; tacho repair writes new files"
     IndexDamaged "index-damaged" Damage Nothing
