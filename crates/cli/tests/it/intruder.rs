@@ -327,7 +327,7 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
         changing(&guarded.server, || replace(broken));
         assert!(is_closed(&guarded.server), "{}", String::from_utf8_lossy(broken));
         let (_, _, said) = run(&["operations", "--server", &guarded.server.url()]);
-        assert!(said.contains("hint: on the machine of the server, `tacho check`"), "{said}");
+        assert!(said.contains("hint: on the machine of the server, its log has the fault"), "{said}");
         changing(&guarded.server, || replace(&good));
         assert_eq!(ask(&guarded.server, "GET", "/api/session", &admin).status, 200);
     }
