@@ -138,8 +138,9 @@ impl Session {
         read_head(&mut Reader::new(body)).map(|(seq, _)| seq)
     }
 
-    /// Decodes the body of a DATA frame. An invalid record does not affect valid records. The only errors are a number
-    /// that is missing, malformed or 0, and a missing base.
+    /// Decodes the body of a DATA frame. A refused record does not affect the records before it. It affects those
+    /// after it only if its length is invalid, or the memory budget is used up. The only errors are a number that is missing,
+    /// malformed or 0, and a missing base.
     pub fn data(&mut self, body: &[u8]) -> Result<Data, Error> {
         self.data_within(body, &mut Budget::of_body(body.len()))
     }

@@ -29,7 +29,8 @@ use crate::{Error, Result};
 
 const EAGER_JOBS: usize = 4;
 
-/// Time to the next sweep after a failure, for example on a full disk that may have space again.
+/// Limit on the time from a failure to the next sweep. It is short, because the cause may be over soon. For example, a full disk
+/// may have space again.
 const SWEEP_AFTER_FAILURE: Duration = Duration::from_secs(60);
 
 /// Runs until the store is dropped.
