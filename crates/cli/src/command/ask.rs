@@ -204,10 +204,21 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
             "{data_display} is not a data directory: {} is not a directory",
             data.join("chunks").display()
         ))),
-        Err(_) if std::fs::symlink_metadata(data).is_err() => {
-            Err(Failure::usage(format!("{data_display} does not exist")))
+        Err(_) => {
+            check_exists(data)?;
+            Err(Failure::usage(format!("{data_display} is not a data directory: it has no chunks/")))
         }
-        Err(_) => Err(Failure::usage(format!("{data_display} is not a data directory: it has no chunks/"))),
+    }
+}
+
+/// # Errors
+/// If nothing has this name.
+pub fn check_exists(data: &Path) -> Result<(), Failure> {
+    match std::fs::symlink_metadata(data) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Failure::usage(format!("{} does not exist", data.display())))
+        }
+        _ => Ok(()),
     }
 }
 

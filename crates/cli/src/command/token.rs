@@ -1,7 +1,6 @@
 //! `tacho token`: makes, lists, shows and revokes tokens in the file `tokens` of a data directory. A running server reads this
 //! file again when it changes.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -124,10 +123,9 @@ impl Data {
 
     fn records(&self) -> Result<Vec<Record>, Failure> {
         let data = self.path();
-        if std::fs::symlink_metadata(&data).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            return Err(Failure::usage(format!("{} does not exist", data.display()))
-                .hint("name the data directory of the server with --data or TACHO_DATA"));
-        }
+        ask::check_exists(&data).map_err(|absent| {
+            absent.hint("name the data directory of the server with --data or TACHO_DATA")
+        })?;
         file::list(&data).map_err(Failure::new)
     }
 

@@ -29,7 +29,7 @@ impl Farewell {
     pub(super) fn of_token() -> Self {
         Self::new(
             ErrorCode::Unauthorized,
-            "the token or the tokens of the server have changed: connect again",
+            "the token is not valid any more, or the tokens of the server have changed",
         )
     }
 
