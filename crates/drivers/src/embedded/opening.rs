@@ -47,6 +47,8 @@ impl Segments {
         let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
         log_quarantine(directory, &names);
+        // The previous process may have ended after it renamed one copy of the manifest. A power failure after the removals below
+        // could undo the renaming. The other copy would then list the removed files.
         quarantine::sync_names(&*segments.disk, directory)?;
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));

@@ -90,10 +90,12 @@ pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Resu
     Ok(to)
 }
 
-/// Makes the names in the quarantine durable, if there is a quarantine. The previous process may have ended before it did this. A
-/// later sync of `directory` makes the removal of the former names durable.
+/// Makes the names in the directory and in its quarantine durable. The quarantine is first, so that a file which was moved there
+/// has at least one name after a power failure.
 pub fn sync_names(disk: &dyn Disk, directory: &Path) -> Result<()> {
-    sync_if_exists(disk, &path(directory), SyncPoint::SegmentQuarantineAtStart)
+    sync_if_exists(disk, &path(directory), SyncPoint::SegmentQuarantineAtStart)?;
+    let synced = disk.sync_directory(directory, SyncPoint::SegmentNamesAtStart);
+    synced.map_err(|e| Error::io("sync directory", directory, e))
 }
 
 /// Moves a segment to the quarantine. Returns its new path.

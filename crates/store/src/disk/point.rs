@@ -113,6 +113,11 @@ points! {
         );
     ManifestBytes: "the bytes of a manifest, before its rename", Need::Found;
     ManifestNames: "the names of both copies of the manifest", Need::Found;
+    SegmentNamesAtStart: "the names of segments and of the manifest, at a start",
+        Need::Rare(
+            "a process ends between the renamings of the two copies of the manifest, and the next one removes a segment that \
+             the later copy does not list: a power failure loses the later copy, and the next start is refused"
+        );
     SegmentQuarantineAtStart: "the names in the quarantine of the segments, at a start",
         Need::Rare(
             "a process ends after it moved a segment and before it synced the name: the sync of the former directory removes \
