@@ -84,6 +84,7 @@ pub fn create(repository: &Repository, source: &Source, host: &Host, work: &mut 
     }
     (work.check)()?;
     source.check_at_rest()?;
+    repository.settle_objects(record.files.iter().map(|file| file.sha256))?;
     repository.put_record(&record)?;
     Ok(Created { record, objects, bytes })
 }

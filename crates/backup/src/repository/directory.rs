@@ -1,6 +1,7 @@
 //! A repository in a directory, on this machine or on a mounted file system. Symbolic links and other special files in the
 //! directory are refused, so nothing outside of the directory is read or written.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -127,9 +128,17 @@ impl Place for Directory {
         }
     }
 
-    fn settle(&self, folder: &str) -> Result<()> {
-        // Before the first complete backup the folder does not exist.
-        if self.has_folder(folder)? { sync_directory(&self.path.join(folder)) } else { Ok(()) }
+    fn settle(&self, folders: &[String]) -> Result<()> {
+        let mut paths = BTreeSet::new();
+        for folder in folders {
+            // Before the first complete backup the folder does not exist.
+            if self.has_folder(folder)? {
+                let path = self.path.join(folder);
+                paths
+                    .extend(path.ancestors().take_while(|at| at.starts_with(&self.path)).map(Path::to_owned));
+            }
+        }
+        paths.iter().try_for_each(|path| sync_directory(path))
     }
 
     fn clean(&self) -> Result<()> {

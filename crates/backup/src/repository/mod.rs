@@ -54,8 +54,8 @@ pub trait Place: Send + Sync {
     /// Removes a file. A missing file is no error.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Makes removals from a folder durable.
-    fn settle(&self, folder: &str) -> Result<()>;
+    /// Makes the names in folders durable, and the folders themselves. Ignores missing folders.
+    fn settle(&self, folders: &[String]) -> Result<()>;
 
     /// Removes the unfinished files that interrupted writes left. The caller holds the exclusive lock.
     fn clean(&self) -> Result<()>;
@@ -251,6 +251,14 @@ impl Repository {
         incoming.finish(&object_name(hash), hash)
     }
 
+    /// Makes the names of objects durable. A backup that was interrupted may have ended before it did this.
+    pub fn settle_objects(&self, hashes: impl Iterator<Item = Hash>) -> Result<()> {
+        let mut folders: Vec<String> = hashes.map(object_folder).collect();
+        folders.sort_unstable();
+        folders.dedup();
+        self.place.settle(&folders)
+    }
+
     pub fn objects(&self) -> Result<HashMap<Hash, u64>> {
         let found = self.place.list(OBJECTS)?.into_iter();
         Ok(found.filter_map(|(name, bytes)| Some((object_of(&name)?, bytes))).collect())
@@ -329,7 +337,7 @@ impl Repository {
         for id in ids {
             self.place.remove(&record_name(id))?;
         }
-        self.place.settle(BACKUPS)
+        self.place.settle(&[BACKUPS.to_owned()])
     }
 }
 
@@ -337,9 +345,12 @@ fn record_name(id: &Id) -> String {
     format!("{BACKUPS}/{id}")
 }
 
+fn object_folder(hash: Hash) -> String {
+    format!("{OBJECTS}/{}", &hash.to_string()[..2])
+}
+
 fn object_name(hash: Hash) -> String {
-    let hash = hash.to_string();
-    format!("{OBJECTS}/{}/{hash}", &hash[..2])
+    format!("{}/{hash}", object_folder(hash))
 }
 
 /// The hash in the name of an object; `None` for any other name.

@@ -1,10 +1,12 @@
 //! Tests that a backup fails, and that its repository has no record of it, if bytes that are read back differ from those that
-//! were written.
+//! were written. Tests that all objects of a backup are durable before its record exists.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tacho_store::{ErrorKind, Result};
 
@@ -24,17 +26,23 @@ fn back_up(repository: &Repository, data: &Path) -> Result<Created> {
     create(repository, &source, &host, &mut Work::new(&mut |_, _| {}, &|| Ok(())))
 }
 
-/// Makes one backup for each file that a backup writes. Each backup gets a new repository, which returns changed bytes when this
-/// file is read back. `repository` gets an empty directory and the number of the file.
-fn each_change_is_detected(repository: impl Fn(&Path, usize) -> Repository) {
-    let place = tempfile::tempdir().unwrap();
-    let data = place.path().join("data");
+/// A data directory with [`FILES`].
+fn data_directory(place: &Path) -> PathBuf {
+    let data = place.join("data");
     for folder in ["chunks", "journal"] {
         fs::create_dir_all(data.join(folder)).unwrap();
     }
     for (number, (name, length)) in FILES.into_iter().enumerate() {
         fs::write(data.join(name), vec![number as u8; length]).unwrap();
     }
+    data
+}
+
+/// Makes one backup for each file that a backup writes. Each backup gets a new repository, which returns changed bytes when this
+/// file is read back. `repository` gets an empty directory and the number of the file.
+fn each_change_is_detected(repository: impl Fn(&Path, usize) -> Repository) {
+    let place = tempfile::tempdir().unwrap();
+    let data = data_directory(place.path());
     let written = FILES.len() + OTHERS;
     for number in 0..written {
         let repository = repository(&place.path().join(number.to_string()), number);
@@ -56,9 +64,18 @@ fn each_change_is_detected(repository: impl Fn(&Path, usize) -> Repository) {
 /// A directory in which one of the written files changes before it is read back.
 struct Altering {
     directory: Directory,
-    path: std::path::PathBuf,
+    path: PathBuf,
     altered: usize,
     finished: AtomicUsize,
+    /// The settled folders and the finished files, in order.
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Altering {
+    fn new(path: &Path, altered: usize) -> Self {
+        let (finished, log) = (AtomicUsize::new(0), Arc::default());
+        Self { directory: Directory::new(path.to_owned()), path: path.to_owned(), altered, finished, log }
+    }
 }
 
 impl Place for Altering {
@@ -82,8 +99,9 @@ impl Place for Altering {
         self.directory.remove(name)
     }
 
-    fn settle(&self, folder: &str) -> Result<()> {
-        self.directory.settle(folder)
+    fn settle(&self, folders: &[String]) -> Result<()> {
+        self.log.lock().unwrap().extend_from_slice(folders);
+        self.directory.settle(folders)
     }
 
     fn clean(&self) -> Result<()> {
@@ -114,16 +132,32 @@ impl Incoming for Altered<'_> {
                 fs::write(path, bytes).unwrap();
             }
         }
+        self.place.log.lock().unwrap().push(name.to_owned());
         self.file.finish(name, hash)
     }
 }
 
 #[test]
 fn a_backup_to_a_directory_in_which_a_written_file_changes_fails_and_leaves_no_record() {
-    each_change_is_detected(|path, altered| {
-        let (path, directory) = (path.to_owned(), Directory::new(path.to_owned()));
-        Repository { place: Box::new(Altering { directory, path, altered, finished: AtomicUsize::new(0) }) }
-    });
+    each_change_is_detected(|path, altered| Repository { place: Box::new(Altering::new(path, altered)) });
+}
+
+/// An interrupted backup may have written the objects and not synced their folders.
+#[test]
+fn the_names_of_objects_that_exist_already_are_durable_before_the_record() {
+    let place = tempfile::tempdir().unwrap();
+    let data = data_directory(place.path());
+    let altering = Altering::new(&place.path().join("repository"), usize::MAX);
+    let log = altering.log.clone();
+    let repository = Repository { place: Box::new(altering) };
+    back_up(&repository, &data).unwrap();
+    log.lock().unwrap().clear();
+    let record = back_up(&repository, &data).unwrap().record;
+    let folders: BTreeSet<String> =
+        record.files.iter().map(|file| format!("objects/{}", &file.sha256.to_string()[..2])).collect();
+    assert!(!folders.is_empty());
+    let expected: Vec<String> = folders.into_iter().chain([format!("backups/{}", record.id)]).collect();
+    assert_eq!(*log.lock().unwrap(), expected);
 }
 
 #[cfg(feature = "s3")]

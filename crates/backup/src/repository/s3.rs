@@ -166,7 +166,7 @@ impl Place for S3 {
     }
 
     /// Removals are durable at once, so this only confirms the lock, on which the caller's next steps rely.
-    fn settle(&self, _: &str) -> Result<()> {
+    fn settle(&self, _: &[String]) -> Result<()> {
         self.confirm_lock()
     }
 
