@@ -171,7 +171,7 @@ def _linearity(experiment: dict) -> str:
         line = linearity(found, setup)
         title = next(row.title for row in found if row.setup == setup)
         lines.append((title, figure(line.slope * 1e3), figure(line.intercept * 1e3), f"{line.r_squared:.5f}"))
-    head = ("median over depth", "ns a call", "ns a trace, fixed", "R²")
+    head = ("median by depth", "ns a call", "ns a trace, fixed", "R²")
     return "Least squares over all processes:\n\n" + table(head, lines)
 
 

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_takes_the_memory_that_its_limit_counts() {
+    fn the_limit_on_memory_counts_the_size_of_a_run() {
         assert_eq!((size_of::<Run>(), KnownSamples::PEAK_BYTES), (12, 116));
     }
 

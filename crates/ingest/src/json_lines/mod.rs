@@ -354,7 +354,7 @@ fn number(scalar: &Scalar<'_>, value_type: ValueType, at: usize) -> Result<Value
     let name = match value_type {
         ValueType::F64 => "a number",
         ValueType::I64 => "a whole number of 64 bits",
-        ValueType::U64 => "a whole number of 64 bits from 0",
+        ValueType::U64 => "an unsigned whole number of 64 bits",
     };
     read.ok_or_else(|| {
         let said = match scalar {

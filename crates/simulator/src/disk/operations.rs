@@ -126,13 +126,16 @@ impl Disk for SimulatedDisk {
 
     fn make_directory(&self, directory: &Path) -> io::Result<()> {
         let mut state = self.state();
-        for part in directory.ancestors().collect::<Vec<_>>().into_iter().rev() {
-            let exists = state.names.is_directory(part);
-            if !exists {
+        let mut parts: Vec<&Path> = directory.ancestors().collect();
+        // Above the last existing part, all names are durable: that part was made after their syncs. The process that made the
+        // last existing part may have ended before its sync.
+        let missing = parts.iter().take_while(|part| !state.names.is_directory(part)).count();
+        parts.truncate(missing + 1);
+        for part in parts.into_iter().rev() {
+            if !state.names.is_directory(part) {
                 state.change("make directory", part, |names| names.set(part, Node::Directory))?;
             }
-            // The process that made the directory may have ended before this sync.
-            if let Some(above) = part.parent().filter(|_| !exists || part == directory) {
+            if let Some(above) = part.parent() {
                 state.sync_directory(above, SyncPoint::NewDirectory)?;
             }
         }

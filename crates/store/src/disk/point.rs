@@ -9,7 +9,7 @@
 pub enum Need {
     /// Without this sync, a power failure breaks a guarantee, and the simulation finds it.
     Found,
-    /// Without this sync, each guarantee holds after a power failure. The text states why, and what the sync is good for.
+    /// Without this sync, each guarantee holds after a power failure. The text states why.
     Harmless(&'static str),
     /// The sync is needed, but its absence breaks a guarantee so rarely that the search does not reach it. The text states how.
     Rare(&'static str),
@@ -78,14 +78,14 @@ points! {
              quarantines it again"
         );
     LackFile: "the lack file of a quarantined journal",
-        Need::Harmless("a lack file has a checksum: if it is torn, a start reads the journal instead. The sync saves this time");
+        Need::Harmless("a lack file has a checksum: if it is torn, a start reads the whole journal, which takes longer");
     SegmentHeader: "the header of a new segment", Need::Found;
     SegmentName: "the name of a new segment", Need::Found;
     SegmentRows: "the rows of a batch", Need::Found;
     SegmentFailedWrite: "the cut of a failed write of rows",
         Need::Harmless(
-            "the next append syncs the cut. Until then a power failure may bring rows of a failed put back. A caller must \
-             expect them, because a put may fail after its effect"
+            "the next append syncs the cut. Until then a power failure may restore the rows of a failed `put`. A caller \
+             must expect them, because `put` may fail after its effect"
         );
     SegmentIndex: "the index of a sealed segment", Need::Found;
     SegmentLastMark: "the last mark of the growing segment, at a stop",
@@ -96,14 +96,14 @@ points! {
     SegmentRecovered: "the bytes of the newest segment that no mark proves, at a start", Need::Found;
     SegmentTornEnd: "the cut of the torn end of the newest segment",
         Need::Harmless(
-            "the next append syncs the cut. Until then a power failure may bring the torn end back, whose rows were not \
+            "the next append syncs the cut. Until then a power failure may restore the torn end, whose rows were not \
              acknowledged or are also in the quarantine, and a start cuts it again"
         );
     SegmentRemoved: "the removal of a segment that is not needed any more", Need::Found;
     EndReplaced: "the first record of a new `END`, before its rename",
         Need::Harmless(
-            "after a power failure `END` may state fewer bytes than were on disk, because its records are not synced. The \
-             sync keeps the statement when `END` becomes too long and is begun again"
+            "the later records of `END` are not synced either, so after a power failure it may always state fewer bytes than \
+             were on disk. Without the sync, the new `END` may even have no record"
         );
     EndAtStop: "the last records of `END`, at a stop", Need::Found;
     EndNameAtStop: "the name of `END`, at a stop",

@@ -95,7 +95,7 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// The next bytes; `None` if the file has fewer.
+    /// The next bytes; `None` if fewer remain before `end`.
     fn peek(&mut self, bytes: usize) -> io::Result<Option<&[u8]>> {
         let left = self.held.len() - self.at;
         if left < bytes {

@@ -37,7 +37,7 @@ class WeakIdentityMap<V> {
         return value;
     }
 
-    /** @return false if the bound is reached; a value that the object already has stays unchanged */
+    /** @return false if the bound is reached. Then nothing changes, not even the value of a known object */
     boolean put(Object object, V value) {
         forgetDead();
         if (entries.size() < countMax) {
