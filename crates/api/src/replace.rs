@@ -1,27 +1,38 @@
-//! Replaces a file atomically: a reader gets either the old or the new content.
+//! Replaces a file atomically and durably: a reader gets either the old or the new content, even after a power failure.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Replaces the file, without flushing it to the disk. After a power failure it may have the old content or, on some file
-/// systems, be empty.
+/// Replaces the file. On return, the new content is on the disk.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_with(path, bytes, OpenOptions::new(), |_| Ok(()))
 }
 
-/// The same as [`replace`], with options for the new file. `settle` gets the new file before the old one is replaced.
+/// The same as [`replace`], with options for the new file. `prepare` gets the new file before it replaces the old one.
 pub fn replace_with(
     path: &Path,
     bytes: &[u8],
     mut options: OpenOptions,
-    settle: impl FnOnce(&File) -> io::Result<()>,
+    prepare: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".new");
     let aside = PathBuf::from(aside);
     let mut file = options.write(true).create(true).truncate(true).open(&aside)?;
     file.write_all(bytes)?;
-    settle(&file)?;
-    std::fs::rename(&aside, path)
+    prepare(&file)?;
+    file.sync_all()?;
+    std::fs::rename(&aside, path)?;
+    sync_name(path)
+}
+
+/// Makes the name of a new, renamed or removed file durable.
+pub fn sync_name(path: &Path) -> io::Result<()> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    match File::open(above.unwrap_or(Path::new(".")))?.sync_all() {
+        // Some file systems cannot sync a directory.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+        synced => synced,
+    }
 }

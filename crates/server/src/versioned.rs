@@ -5,7 +5,6 @@
 //! the member, so that a damaged version is not taken for a newer one.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -101,7 +100,7 @@ fn checksum(content: &[u8]) -> String {
 /// Replaces the file. On success, the new content is on disk. After a crash during the call, the file has the whole old or the
 /// whole new content. `content` must be an object with the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
-    replace_durably(path, &encode(content)?)
+    replace_private(path, &encode(content)?)
 }
 
 pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
@@ -115,10 +114,8 @@ pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
 }
 
 /// Only the owner may read the new file.
-fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace_with(path, bytes, disk::private_file(), File::sync_all)?;
-    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_with(path, bytes, disk::private_file(), |_| Ok(()))
 }
 
 #[cfg(test)]

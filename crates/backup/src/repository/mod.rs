@@ -334,10 +334,13 @@ impl Repository {
 
     /// Removes records durably.
     pub fn remove_records<'a>(&self, ids: impl IntoIterator<Item = &'a Id>) -> Result<()> {
+        let settle = || self.place.settle(&[BACKUPS.to_owned()]);
+        // An interrupted backup may have written the newest record, because of which others are removed, and not synced its name.
+        settle()?;
         for id in ids {
             self.place.remove(&record_name(id))?;
         }
-        self.place.settle(&[BACKUPS.to_owned()])
+        settle()
     }
 }
 

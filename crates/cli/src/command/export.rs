@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::terminal::progress;
 use tacho_api::export::{ALLOW_DAMAGED, Totals};
 use tacho_api::printable::printable;
+use tacho_api::replace::sync_name;
 use tacho_api::units;
 use tacho_server::access::View;
 use tacho_server::clock::SystemClock;
@@ -126,11 +127,9 @@ impl Export {
             }
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let out: Box<dyn Write + Send> = match &self.output {
-            Some(path) => Box::new(
-                File::create(path)
-                    .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?,
-            ),
+        let file = self.output.as_ref().map(File::create).transpose().map_err(|e| self.cannot_write(&e))?;
+        let out: Box<dyn Write + Send> = match &file {
+            Some(file) => Box::new(file.try_clone().map_err(|e| self.cannot_write(&e))?),
             None => Box::new(io::stdout()),
         };
         let bar = if to_terminal { ProgressBar::hidden() } else { progress::bar(0, "export") };
@@ -148,7 +147,8 @@ impl Export {
         sink.bar.finish_and_clear();
         let ended = match said {
             Ok(said) => {
-                let finished = self.finish(&said, &mut sink);
+                let finished = sink.end().and_then(|()| self.sync(file.as_ref()));
+                let finished = finished.and_then(|()| self.finish(&said, &sink));
                 if let Some(hint) = said.hint {
                     eprintln!("hint: {hint}");
                 }
@@ -171,9 +171,24 @@ impl Export {
         })
     }
 
-    /// Completes the file, compares the reported totals with the received records, and reports the result.
-    fn finish(&self, said: &Said, sink: &mut Sink) -> Result<(), Failure> {
-        sink.end()?;
+    fn cannot_write(&self, error: &io::Error) -> Failure {
+        let path = self.output.as_deref().unwrap_or(Path::new("-"));
+        Failure::new(format!("cannot write {}: {error}", path.display()))
+    }
+
+    /// Makes the output file durable: a user may delete the exported records next.
+    fn sync(&self, file: Option<&File>) -> Result<(), Failure> {
+        let (Some(path), Some(file)) = (&self.output, file) else { return Ok(()) };
+        let synced = file.metadata().and_then(|metadata| match metadata.is_file() {
+            true => file.sync_all().and_then(|()| sync_name(path)),
+            // A pipe or a device cannot be synced.
+            false => Ok(()),
+        });
+        synced.map_err(|e| self.cannot_write(&e))
+    }
+
+    /// Compares the reported totals with the received records, and reports the result.
+    fn finish(&self, said: &Said, sink: &Sink) -> Result<(), Failure> {
         let Said { totals: said, passed_over, incomplete, .. } = said;
         let Totals { samples, entries, .. } = *said;
         if (samples, entries) != (sink.totals.samples, sink.totals.entries) {

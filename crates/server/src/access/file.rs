@@ -184,13 +184,11 @@ fn change_in_steps<T>(
 
 fn write(data: &Path, content: &Content, each_step: &dyn Fn()) -> io::Result<()> {
     let bytes = versioned::encode(content)?;
-    let settle = |file: &File| {
+    let prepare = |file: &File| {
         each_step();
-        give_to_owner(data, file)?;
-        file.sync_all()
+        give_to_owner(data, file)
     };
-    replace_with(&path(data), &bytes, own_file(), settle)?;
-    File::open(data)?.sync_all()
+    replace_with(&path(data), &bytes, own_file(), prepare)
 }
 
 /// Options that neither follow symbolic links nor wait for the reader of a FIFO. Otherwise the owner of the data directory could
@@ -233,18 +231,20 @@ pub fn is_marked(data: &Path) -> Result<bool, String> {
     }
 }
 
-/// Creates the marker `tokens.used`.
+/// Makes the file of tokens durable, and creates the marker `tokens.used` if it does not exist.
 ///
 /// # Errors
 /// The path of the marker and the reason why it cannot be written, with the remedy if another object is in its place.
 pub fn mark(data: &Path) -> Result<(), String> {
-    if is_marked(data)? {
-        return Ok(());
-    }
+    let is_marked = is_marked(data)?;
     let path = data.join(MARKER);
     let write = || {
-        // After a power failure, the marker must not exist without the file of tokens that a command has just renamed.
+        // The command that renamed the file of tokens may have ended before its sync. After a power failure, the marker must not
+        // exist without the file, and a revoked token that the server already refuses must not be valid again.
         File::open(data)?.sync_all()?;
+        if is_marked {
+            return Ok(());
+        }
         let file = open_no_link_with(private_file().write(true).create(true).truncate(false), &path)?;
         give_to_owner(data, &file)?;
         file.sync_all()?;
@@ -272,7 +272,7 @@ pub fn forget(data: &Path) -> io::Result<()> {
     }
     match std::fs::remove_file(data.join(MARKER)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        _ => File::open(data)?.sync_all(),
     }
 }
 
