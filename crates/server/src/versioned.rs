@@ -98,9 +98,9 @@ fn checksum(content: &[u8]) -> String {
 }
 
 /// Replaces the file. On success, the new content is on disk. After a crash during the call, the file has the whole old or the
-/// whole new content. `content` must be an object with the member `version`.
+/// whole new content. Only the owner may read the file. `content` must be an object with the member `version`.
 pub fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
-    replace_private(path, &encode(content)?)
+    replace_with(path, &encode(content)?, disk::private_file(), |_| Ok(()))
 }
 
 pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
@@ -111,11 +111,6 @@ pub fn encode(content: &impl Serialize) -> io::Result<Vec<u8>> {
         bytes.extend_from_slice(part.as_bytes());
     }
     Ok(bytes)
-}
-
-/// Only the owner may read the new file.
-fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace_with(path, bytes, disk::private_file(), |_| Ok(()))
 }
 
 #[cfg(test)]

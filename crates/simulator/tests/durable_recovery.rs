@@ -121,13 +121,15 @@ async fn kill_and_cut(kill: u64, cut: u64) -> [bool; 2] {
     if let Ok(driver) = open().await {
         work(&driver, &mut expected).await;
     }
-    let is_worked = !disk.has_stopped();
+    let has_worked = !disk.has_stopped();
     let is_first_removed = !disk.files_in("chunks").contains_key(Path::new("/chunks/00000001.segment"));
-    assert!(!is_worked || is_first_removed, "the work removes segments");
+    assert!(!has_worked || is_first_removed, "the work removes segments");
     disk.end_process();
     disk.stop_after(Some(cut));
-    drop(open().await);
+    let driver = open().await;
     let is_open = !disk.has_stopped();
+    assert!(!is_open || driver.is_ok(), "kill {kill}: {:?}", driver.err());
+    drop(driver);
     disk.cut_power();
     disk.stop_after(None);
     let driver = open().await.unwrap_or_else(|error| panic!("kill {kill}, cut {cut}: {error}"));
@@ -137,16 +139,16 @@ async fn kill_and_cut(kill: u64, cut: u64) -> [bool; 2] {
         let state = rows.iter().find(|row| row.clustering == [key]).map(|row| row.value[0]);
         assert!(states.contains(&state), "kill {kill}, cut {cut}, key {key}: {state:?}, not {states:?}");
     }
-    [is_worked, is_open]
+    [has_worked, is_open]
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_start_after_a_kill_survives_a_power_failure_at_each_of_its_operations() {
-    let (mut is_worked, mut kill) = (false, 0);
-    while !is_worked {
+    let (mut has_worked, mut kill) = (false, 0);
+    while !has_worked {
         let (mut is_open, mut cut) = (false, 0);
         while !is_open {
-            [is_worked, is_open] = kill_and_cut(kill, cut).await;
+            [has_worked, is_open] = kill_and_cut(kill, cut).await;
             cut += 1;
         }
         kill += 1;

@@ -278,11 +278,23 @@ fn pass_if_of_others(error: io::Error) -> io::Result<()> {
 }
 
 /// Makes the names in a directory durable, if the directory exists and this user may read it.
-pub fn sync_if_exists(disk: &dyn Disk, directory: &Path, point: SyncPoint) -> Result<()> {
+fn sync_if_exists(disk: &dyn Disk, directory: &Path, point: SyncPoint) -> Result<()> {
     let synced = disk.sync_directory(directory, point).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
         _ => pass_if_of_others(error),
     });
+    synced.map_err(|e| Error::io("sync directory", directory, e))
+}
+
+/// Makes the names in a directory and in its quarantine durable. The quarantine is first, so that a file which was moved there
+/// has at least one name after a power failure. `points` are the syncs of the quarantine and of the directory.
+pub fn sync_names(
+    disk: &dyn Disk,
+    (quarantine, directory): (&Path, &Path),
+    points: [SyncPoint; 2],
+) -> Result<()> {
+    sync_if_exists(disk, quarantine, points[0])?;
+    let synced = disk.sync_directory(directory, points[1]);
     synced.map_err(|e| Error::io("sync directory", directory, e))
 }
 

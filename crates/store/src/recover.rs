@@ -15,7 +15,7 @@ use crate::arrival::{Arrival, Origin};
 use crate::changes;
 use crate::commit::number_series;
 use crate::damage::Unreadable;
-use crate::disk::{Disk, RealDisk, SyncPoint};
+use crate::disk::{self, Disk, RealDisk, SyncPoint};
 use crate::driver::{Damaged, Driver, Row, Scan, Scanned};
 use crate::evidence::{Files, Keys, Misnamed};
 use crate::generation::{Generation, Generations, JournalFile};
@@ -366,7 +366,9 @@ impl Recovery<'_> {
         if !self.options.read_only {
             // The previous process may have ended before it made the name of a journal durable. The list of required journals in
             // the driver may name this journal from now on.
-            journal::sync_names(&*self.options.disk, self.directory)?;
+            let quarantine = self.directory.join(journal::QUARANTINE);
+            let points = [SyncPoint::JournalQuarantineAtStart, SyncPoint::JournalNamesAtStart];
+            disk::sync_names(&*self.options.disk, (&quarantine, self.directory), points)?;
         }
         for found in &files.journals {
             match files.misnamed.get(&found.generation) {

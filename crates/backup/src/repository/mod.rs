@@ -54,7 +54,7 @@ pub trait Place: Send + Sync {
     /// Removes a file. A missing file is no error.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Makes the names in folders durable, and the folders themselves. Ignores missing folders.
+    /// Makes the names in these folders durable, and the names of the folders. Ignores missing folders.
     fn settle(&self, folders: &[String]) -> Result<()>;
 
     /// Removes the unfinished files that interrupted writes left. The caller holds the exclusive lock.
@@ -335,7 +335,8 @@ impl Repository {
     /// Removes records durably.
     pub fn remove_records<'a>(&self, ids: impl IntoIterator<Item = &'a Id>) -> Result<()> {
         let settle = || self.place.settle(&[BACKUPS.to_owned()]);
-        // An interrupted backup may have written the newest record, because of which others are removed, and not synced its name.
+        // The newest record may be of an interrupted backup that did not sync its name. It must be durable before older records
+        // are removed.
         settle()?;
         for id in ids {
             self.place.remove(&record_name(id))?;

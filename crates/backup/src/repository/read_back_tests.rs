@@ -12,7 +12,7 @@ use tacho_store::{ErrorKind, Result};
 
 use super::directory::Directory;
 use super::{Guard, Incoming, Lock, Place, Repository};
-use crate::{Created, Hash, Host, Source, Work, create};
+use crate::{Created, Hash, Host, Keep, Source, Work, create, prune};
 
 /// The files of the data directory. The last one is so long that a bucket gets it in parts.
 const FILES: [(&str, usize); 3] =
@@ -96,6 +96,7 @@ impl Place for Altering {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
+        self.log.lock().unwrap().push(format!("remove {name}"));
         self.directory.remove(name)
     }
 
@@ -142,15 +143,15 @@ fn a_backup_to_a_directory_in_which_a_written_file_changes_fails_and_leaves_no_r
     each_change_is_detected(|path, altered| Repository { place: Box::new(Altering::new(path, altered)) });
 }
 
-/// An interrupted backup may have written the objects and not synced their folders.
+/// An interrupted backup may have written objects and a record, and not synced their folders.
 #[test]
-fn the_names_of_objects_that_exist_already_are_durable_before_the_record() {
+fn the_names_of_existing_files_are_durable_before_a_record_needs_them_and_before_others_are_removed() {
     let place = tempfile::tempdir().unwrap();
     let data = data_directory(place.path());
     let altering = Altering::new(&place.path().join("repository"), usize::MAX);
     let log = altering.log.clone();
     let repository = Repository { place: Box::new(altering) };
-    back_up(&repository, &data).unwrap();
+    let first = back_up(&repository, &data).unwrap().record;
     log.lock().unwrap().clear();
     let record = back_up(&repository, &data).unwrap().record;
     let folders: BTreeSet<String> =
@@ -158,6 +159,11 @@ fn the_names_of_objects_that_exist_already_are_durable_before_the_record() {
     assert!(!folders.is_empty());
     let expected: Vec<String> = folders.into_iter().chain([format!("backups/{}", record.id)]).collect();
     assert_eq!(*log.lock().unwrap(), expected);
+    log.lock().unwrap().clear();
+    let keep = Keep { last: 1, daily: 0 };
+    prune(&repository, keep, false, &mut Work::new(&mut |_, _| {}, &|| Ok(()))).unwrap();
+    let expected = ["backups", &format!("remove backups/{}", first.id), "backups"];
+    assert_eq!(log.lock().unwrap()[..3], expected);
 }
 
 #[cfg(feature = "s3")]

@@ -165,7 +165,7 @@ impl Place for S3 {
         }
     }
 
-    /// Removals are durable at once, so this only confirms the lock, on which the caller's next steps rely.
+    /// Uploads and removals are durable at once, so this only confirms the lock, on which the caller's next steps rely.
     fn settle(&self, _: &[String]) -> Result<()> {
         self.confirm_lock()
     }

@@ -103,6 +103,20 @@ enum Only {
     Entries,
 }
 
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Makes the output file durable, because a user may delete the exported records next. `path` may be a symbolic link.
+fn sync(path: &Path, file: &File) -> io::Result<()> {
+    // A pipe or a device cannot be synced.
+    if !file.metadata()?.is_file() {
+        return Ok(());
+    }
+    file.sync_all()?;
+    sync_name(&path.canonicalize()?)
+}
+
 impl Export {
     pub fn run(mut self) -> Result<(), Failure> {
         self.selectors.append(&mut self.matches);
@@ -127,9 +141,11 @@ impl Export {
             }
         }
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
-        let file = self.output.as_ref().map(File::create).transpose().map_err(|e| self.cannot_write(&e))?;
+        let create = |path: &PathBuf| File::create(path).map_err(|e| cannot_write(path, &e));
+        let file = self.output.as_ref().map(create).transpose()?;
+        let file = self.output.clone().zip(file);
         let out: Box<dyn Write + Send> = match &file {
-            Some(file) => Box::new(file.try_clone().map_err(|e| self.cannot_write(&e))?),
+            Some((path, file)) => Box::new(file.try_clone().map_err(|e| cannot_write(path, &e))?),
             None => Box::new(io::stdout()),
         };
         let bar = if to_terminal { ProgressBar::hidden() } else { progress::bar(0, "export") };
@@ -147,7 +163,10 @@ impl Export {
         sink.bar.finish_and_clear();
         let ended = match said {
             Ok(said) => {
-                let finished = sink.end().and_then(|()| self.sync(file.as_ref()));
+                let finished = sink.end().and_then(|()| match &file {
+                    Some((path, file)) => sync(path, file).map_err(|e| cannot_write(path, &e)),
+                    None => Ok(()),
+                });
                 let finished = finished.and_then(|()| self.finish(&said, &sink));
                 if let Some(hint) = said.hint {
                     eprintln!("hint: {hint}");
@@ -169,22 +188,6 @@ impl Export {
             Only::Samples => Kind::Sample,
             Only::Entries => Kind::Entry,
         })
-    }
-
-    fn cannot_write(&self, error: &io::Error) -> Failure {
-        let path = self.output.as_deref().unwrap_or(Path::new("-"));
-        Failure::new(format!("cannot write {}: {error}", path.display()))
-    }
-
-    /// Makes the output file durable: a user may delete the exported records next.
-    fn sync(&self, file: Option<&File>) -> Result<(), Failure> {
-        let (Some(path), Some(file)) = (&self.output, file) else { return Ok(()) };
-        let synced = file.metadata().and_then(|metadata| match metadata.is_file() {
-            true => file.sync_all().and_then(|()| sync_name(path)),
-            // A pipe or a device cannot be synced.
-            false => Ok(()),
-        });
-        synced.map_err(|e| self.cannot_write(&e))
     }
 
     /// Compares the reported totals with the received records, and reports the result.

@@ -276,7 +276,11 @@ impl Show {
 impl Revoke {
     fn run(self) -> Result<(), Failure> {
         let data = self.data.path();
-        self.data.record(&self.name)?;
+        if let Err(failure) = self.data.record(&self.name) {
+            // An earlier command may have revoked the token, and ended before the change was durable.
+            let _ = file::sync(&data);
+            return Err(failure);
+        }
         let left = file::change(&data, |all| {
             let before = all.len();
             all.retain(|record| record.name != self.name);

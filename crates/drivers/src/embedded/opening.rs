@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use tacho_store::disk::{Disk, SyncPoint, exists};
+use tacho_store::disk::{Disk, SyncPoint, exists, sync_names};
 use tacho_store::mutation::Mutation;
 use tacho_store::{Error, Result};
 
@@ -47,9 +47,11 @@ impl Segments {
         let next = numbers.chain(aside).max().map_or(1, |newest| newest.saturating_add(1));
         segments.manifest.next = segments.manifest.next.max(next);
         log_quarantine(directory, &names);
-        // The previous process may have ended after it renamed one copy of the manifest. A power failure after the removals below
-        // could undo the renaming. The other copy would then list the removed files.
-        quarantine::sync_names(&*segments.disk, directory)?;
+        // The previous process may have ended before it synced a name. A power failure could then undo the renaming of a copy of
+        // the manifest, so that the other copy lists a file that is removed below. Or it could undo a removal, after the manifest
+        // no longer lists the file.
+        let points = [SyncPoint::SegmentQuarantineAtStart, SyncPoint::SegmentNamesAtStart];
+        sync_names(&*segments.disk, (&quarantine::path(directory), directory), points)?;
         let unfinished = |number: &u32| matches!(by_number(&files, *number), Some(Loaded::Unfinished));
         let newest = (1..segments.manifest.next).rev().find(|number| !unfinished(number));
         if is_accepted {
@@ -84,7 +86,10 @@ impl Segments {
     /// only to the files that are missing now.
     fn remove_permission(&self) {
         let path = self.directory.join(LOST);
-        if let Err(error) = self.disk.remove(&path) {
+        let removed = self.disk.remove(&path);
+        let removed =
+            removed.and_then(|()| self.disk.sync_directory(&self.directory, SyncPoint::PermissionRemoved));
+        if let Err(error) = removed {
             let path = path.display();
             tracing::warn!(%path, %error, "remove this file: while it exists, files missing later are not detected");
         }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tacho_store::disk::{self, Disk, ReadFile, SyncPoint, free_path, sync_if_exists};
+use tacho_store::disk::{self, Disk, ReadFile, SyncPoint, free_path};
 use tacho_store::size::in_memory;
 use tacho_store::{Error, Result};
 
@@ -88,14 +88,6 @@ pub fn note_missing(disk: &dyn Disk, directory: &Path, missing: Missing) -> Resu
     };
     note().map_err(|e| Error::io("note the missing end of a segment", &to, e))?;
     Ok(to)
-}
-
-/// Makes the names in the directory and in its quarantine durable. The quarantine is first, so that a file which was moved there
-/// has at least one name after a power failure.
-pub fn sync_names(disk: &dyn Disk, directory: &Path) -> Result<()> {
-    sync_if_exists(disk, &path(directory), SyncPoint::SegmentQuarantineAtStart)?;
-    let synced = disk.sync_directory(directory, SyncPoint::SegmentNamesAtStart);
-    synced.map_err(|e| Error::io("sync directory", directory, e))
 }
 
 /// Moves a segment to the quarantine. Returns its new path.

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use tacho_api::replace::replace_with;
+use tacho_api::replace::{replace_with, sync_name};
 use tacho_store::disk::{self, FILE_MODE, irregular_or_link, open_no_link_with, private_file};
 
 use super::AUDIT_FILE;
@@ -231,24 +231,27 @@ pub fn is_marked(data: &Path) -> Result<bool, String> {
     }
 }
 
-/// Makes the file of tokens durable, and creates the marker `tokens.used` if it does not exist.
+/// Makes the last change of the file of tokens durable. The command that made the change may have ended before this.
+pub fn sync(data: &Path) -> io::Result<()> {
+    sync_name(&path(data))
+}
+
+/// Creates the marker `tokens.used`.
 ///
 /// # Errors
 /// The path of the marker and the reason why it cannot be written, with the remedy if another object is in its place.
 pub fn mark(data: &Path) -> Result<(), String> {
-    let is_marked = is_marked(data)?;
+    if is_marked(data)? {
+        return Ok(());
+    }
     let path = data.join(MARKER);
     let write = || {
-        // The command that renamed the file of tokens may have ended before its sync. After a power failure, the marker must not
-        // exist without the file, and a revoked token that the server already refuses must not be valid again.
-        File::open(data)?.sync_all()?;
-        if is_marked {
-            return Ok(());
-        }
+        // After a power failure, the marker must not exist without the file of tokens that a command has just renamed.
+        sync(data)?;
         let file = open_no_link_with(private_file().write(true).create(true).truncate(false), &path)?;
         give_to_owner(data, &file)?;
         file.sync_all()?;
-        File::open(data)?.sync_all()
+        sync_name(&path)
     };
     write().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
@@ -270,9 +273,10 @@ pub fn forget(data: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(path(data)).is_ok() {
         return Ok(());
     }
-    match std::fs::remove_file(data.join(MARKER)) {
+    let path = data.join(MARKER);
+    match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::open(data)?.sync_all(),
+        _ => sync_name(&path),
     }
 }
 

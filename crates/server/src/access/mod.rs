@@ -157,6 +157,12 @@ impl Gate {
         match &*state {
             State::Open => {}
             State::Tokens(tokens) => {
+                if let Err(error) = file::sync(data) {
+                    tracing::error!(
+                        %error,
+                        "cannot sync the data directory: after a power failure, a revoked token may be valid again"
+                    );
+                }
                 tracing::info!(tokens = tokens.len(), "tokens read: requests need a token")
             }
             State::Closed(cause) => {

@@ -79,11 +79,11 @@ impl Busy {
 
     /// Returns when the request waits for the permit. A waiting request holds a clone of the semaphore.
     async fn ask_until_it_waits_for(&self, permit: &Arc<Semaphore>, path: &str) -> JoinHandle<Answered> {
-        self.until_it_waits_for(permit, path, ask(self.app.clone(), path.to_owned())).await
+        self.until_it_holds(permit, path, ask(self.app.clone(), path.to_owned())).await
     }
 
     /// Returns when the request holds a clone of `handle`.
-    async fn until_it_waits_for<T>(
+    async fn until_it_holds<T>(
         &self,
         handle: &Arc<T>,
         path: &str,
@@ -92,7 +92,7 @@ impl Busy {
         let handles = Arc::strong_count(handle);
         let asked = tokio::spawn(asked);
         while Arc::strong_count(handle) == handles {
-            assert!(!asked.is_finished(), "{path} did not wait: {:?}", asked.await);
+            assert!(!asked.is_finished(), "{path} ended before: {:?}", asked.await);
             tokio::task::yield_now().await;
         }
         asked
@@ -323,7 +323,7 @@ async fn a_call_counts_once_toward_the_limit_of_a_token_however_often_it_is_read
         assert_eq!(status, StatusCode::OK, "{path}: {answer}");
         if is_heavy {
             let heavy = busy.take_heavy();
-            let waiting = busy.until_it_waits_for(&busy.app.heavy, &path, ask_as(&enough)).await;
+            let waiting = busy.until_it_holds(&busy.app.heavy, &path, ask_as(&enough)).await;
             drop(heavy);
             let (status, answer) = waiting.await.unwrap();
             assert_eq!(status, StatusCode::OK, "{path}: {answer}");
@@ -388,7 +388,7 @@ async fn a_deletion_goes_on_and_is_noted_when_its_client_disconnects() {
     // The task of the deletion holds a clone of the store. A call of the driver would not show that the deletion has begun,
     // because other tasks of the store call it, too.
     let asked = request(busy.app.clone(), "POST", DELETE_A_AND_B.into());
-    let asked = busy.until_it_waits_for(&busy.store, DELETE_A_AND_B, asked).await;
+    let asked = busy.until_it_holds(&busy.store, DELETE_A_AND_B, asked).await;
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
     driver.thaw();

@@ -102,8 +102,8 @@ points! {
     SegmentRemoved: "the removal of a segment that is not needed any more", Need::Found;
     EndReplaced: "the first record of a new `END`, before its rename",
         Need::Harmless(
-            "the later records of `END` are not synced either, so after a power failure it may always state fewer bytes than \
-             were on disk. Without the sync, the new `END` may even have no record"
+            "a start accepts an `END` that states fewer bytes than were on disk, or nothing: its later records are not synced \
+             either"
         );
     EndAtStop: "the last records of `END`, at a stop", Need::Found;
     EndNameAtStop: "the name of `END`, at a stop",
@@ -113,6 +113,11 @@ points! {
         );
     ManifestBytes: "the bytes of a manifest, before its rename", Need::Found;
     ManifestNames: "the names of both copies of the manifest", Need::Found;
+    PermissionRemoved: "the removal of `MANIFEST.lost`, which permits that files are missing",
+        Need::Rare(
+            "a power failure brings the permission back: the next start reports the files that are missing then, and is not \
+             refused"
+        );
     SegmentNamesAtStart: "the names of segments and of the manifest, at a start",
         Need::Rare(
             "a process ends between the renamings of the two copies of the manifest, and the next one removes a segment that \

@@ -26,5 +26,5 @@ pub use encode::Encoder;
 pub use front::Front;
 pub use lack::{Lack, is_lack};
 pub use reader::{Contents, Found, list, read, read_bytes, read_front, read_numbered, refuse_newer};
-pub use set_aside::{QUARANTINE, lost_in, quarantined, set_aside, sync_names};
+pub use set_aside::{QUARANTINE, lost_in, quarantined, set_aside};
 pub use writer::{Failure, Writer};

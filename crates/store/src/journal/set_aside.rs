@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::format::{file_name, named_generation};
 use super::lack::{Lack, is_lack};
 use super::reader::read;
-use crate::disk::{Disk, SyncPoint, free_path, sync_if_exists};
+use crate::disk::{Disk, SyncPoint, free_path};
 use crate::{Error, Result};
 
 pub const QUARANTINE: &str = "quarantine";
@@ -44,14 +44,6 @@ pub fn lost_in(disk: &dyn Disk, directory: &Path) -> Vec<Arc<str>> {
         },
     });
     lost.collect()
-}
-
-/// Makes the names in the directory and in its quarantine durable. The quarantine is first, so that a file which was moved there
-/// has at least one name after a power failure.
-pub fn sync_names(disk: &dyn Disk, directory: &Path) -> Result<()> {
-    sync_if_exists(disk, &directory.join(QUARANTINE), SyncPoint::JournalQuarantineAtStart)?;
-    let synced = disk.sync_directory(directory, SyncPoint::JournalNamesAtStart);
-    synced.map_err(|e| Error::io("sync directory", directory, e))
 }
 
 /// Moves the journal of a generation to the quarantine, under the name of this generation, and writes its lack file. Returns the

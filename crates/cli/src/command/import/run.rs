@@ -32,6 +32,8 @@ use crate::terminal::progress;
 const AHEAD: usize = 3;
 /// The state is saved after a piece if the last save is at least this long ago.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
+/// Minimum interval between saves, as a multiple of the time that the last save took. A save waits for the disk.
+const SAVE_SHARE: u32 = 20;
 /// Limit on the records that a dry run prints.
 const SHOWN: usize = 3;
 
@@ -169,6 +171,7 @@ async fn drain(
     mut from: Receiver<Piece>,
 ) -> Result<(), Failure> {
     let (session, resumed, mut saved) = (keeper.session(), keeper.state.clone(), Instant::now());
+    let mut pause = SAVE_EVERY;
     while let Some(piece) = from.recv().await {
         bar.set_position(feed.read.load(Ordering::Relaxed));
         bar.set_message(records(piece.samples.count, piece.entries.count));
@@ -190,9 +193,11 @@ async fn drain(
             keeper.save_checkpoint(checkpoint)?;
             saved = Instant::now();
         }
-        if saved.elapsed() >= SAVE_EVERY {
+        if saved.elapsed() >= pause {
+            let begun = Instant::now();
             keeper.save()?;
             saved = Instant::now();
+            pause = SAVE_EVERY.max(begun.elapsed() * SAVE_SHARE);
         }
         if feed.stop.load(Ordering::Relaxed) {
             break;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tacho_api::refusal;
+use tacho_api::replace::{replace, replace_unsynced};
 use tacho_api::tally::Tally;
 use tacho_model::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
@@ -157,14 +158,15 @@ impl Keeper {
     pub fn save(&self) -> Result<(), Failure> {
         let Some(path) = self.path.as_ref().filter(|_| !(self.idle && self.earlier)) else { return Ok(()) };
         let text = serde_json::to_string_pretty(&self.state).map_err(Failure::new)?;
-        replace(path, text.as_bytes())
+        replace(path, text.as_bytes()).map_err(|e| cannot_write(path, &e))
     }
 
     /// Saves the state first, so that the checkpoint is never ahead of the state.
     pub fn save_checkpoint(&self, bytes: &[u8]) -> Result<(), Failure> {
         let Some(path) = self.checkpoint_path() else { return Ok(()) };
         self.save()?;
-        replace(&path, bytes)
+        // A damaged or lost checkpoint only costs time, so it is not synced.
+        replace_unsynced(&path, bytes).map_err(|e| cannot_write(&path, &e))
     }
 
     pub fn checkpoint(&self) -> Option<Vec<u8>> {
@@ -196,11 +198,9 @@ impl Keeper {
     }
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    tacho_api::replace::replace(path, bytes).map_err(|e| {
-        Failure::new(format!("cannot write the state file {}: {e}", path.display()))
-            .hint("choose another with --state FILE")
-    })
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot write the state file {}: {error}", path.display()))
+        .hint("choose another with --state FILE")
 }
 
 fn read(path: &Path) -> Result<Option<State>, Failure> {

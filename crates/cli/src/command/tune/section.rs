@@ -36,8 +36,8 @@ impl File {
         Ok(Self { path: path.into(), text })
     }
 
-    /// Replaces the section of an earlier run for the same selector, or appends a section. The file is replaced atomically.
-    /// Returns all rules of the changed file, and the number of `[[chunks]]` rules before the new one.
+    /// Replaces the section of an earlier run for the same selector, or appends a section. The file is replaced atomically and
+    /// durably. Returns all rules of the changed file, and the number of `[[chunks]]` rules before the new one.
     pub fn put(&self, section: &str, matches: &str) -> Result<(Policies, usize), Failure> {
         let (before, after) = around(&self.text, matches);
         let place = config::rules(&self.path, &before).map_err(Failure::new)?.chunks.len();

@@ -12,7 +12,9 @@ import java.util.regex.Pattern;
  *
  * <p>Literals depend on the dialect: {@code "a"} is a name in PostgreSQL and a string in MySQL,
  * where a backslash also escapes a quote. If a text can be read in two ways that differ in a
- * literal, or if a quote is not closed, the shape ends with {@code ...}. Next step: {@link SqlShape}.
+ * literal, or if a quote is not closed, the shape ends with {@code ...}.
+ *
+ * <p>After: {@link SqlShape}.
  */
 final class Sql {
     /** Maximum number of characters to read. A bulk insert may have megabytes. */
