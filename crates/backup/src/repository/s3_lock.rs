@@ -279,7 +279,7 @@ mod tests {
         // The process has not noticed the removal yet, so it begins another file. This file does not get its name.
         let error = put(&place).unwrap_err().to_string();
         assert!(error.starts_with("the lock of s3://b/p was not renewed in time"), "{error}");
-        place.settle("backups").unwrap_err();
+        place.settle(&[]).unwrap_err();
         place.runtime.block_on(own.renew());
         assert_eq!(names(&place, LOCKS), [""; 0]);
     }
