@@ -1,4 +1,4 @@
-// Load generator: opens a number of connections and sends one request at a time on each, for a given time. Before: `overhead.js`.
+// Load generator: opens a number of connections and sends one request at a time on each, for a given time. Used by `overhead.js`.
 
 import { connect } from 'node:net';
 import { performance } from 'node:perf_hooks';

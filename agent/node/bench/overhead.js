@@ -1,7 +1,7 @@
 // Measures the overhead of the agent. Runs the same program without the agent, with the agent and a rule that switches its calls
 // off, with the agent and a receiver that discards, and with the agent and a real server. The runs alternate, each in a new
-// process, so that drift of the machine affects all equally. Prints tables. After: `observed.js`, `served.js` (the measured
-// processes), `load.js` (load generator).
+// process, so that drift of the machine affects all equally. Prints tables. It starts `observed.js` and `served.js`
+// (the measured processes), `load.js` (the load generator) and `sink.js` (the receiver).
 
 import { spawn } from 'node:child_process';
 import { accessSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // A server of the protocol that discards all frames and acknowledges DATA. It shows the cost of sending without the cost of a
-// store on the same machine. Prints its port. Before: `overhead.js`.
+// store on the same machine. Prints its port. `overhead.js` starts it.
 
 import { createServer } from 'node:net';
 import { Bytes } from '../src/wire/bytes.js';

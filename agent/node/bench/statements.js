@@ -1,5 +1,5 @@
 // Measures the CPU time of naming one statement, without the cache of `../src/probes/pg.js`. Prints a table: `node
-// bench/statements.js`. After: `../src/probes/sql.js`.
+// bench/statements.js`. The measured code is `../src/probes/sql.js`.
 
 import { shape } from '../src/probes/sql.js';
 

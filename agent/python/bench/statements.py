@@ -1,6 +1,6 @@
 """Measures the CPU time of naming one statement, without the cache of `probes/dbapi.py`.
 
-Prints a table: `python3 bench/statements.py`. After: `tachograph/probes/sql.py`.
+Prints a table: `python3 bench/statements.py`. The measured code is `tachograph/probes/sql.py`.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ impl Grid {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "below 2^50 unless the bound is larger; then the cast saturates"
+    reason = "an end beyond the range of i64 saturates, and `clamp` limits both ends"
 )]
 fn interval(value: f64, tolerance: Tolerance, exponent: u8) -> Option<Interval> {
     let bound = allowed(value, tolerance);

@@ -315,8 +315,8 @@ impl Gate {
         self.audit.note(&time_text(self.clock.now()), event, &with_client(of, members));
     }
 
-    /// Notes that a request without a valid token was refused: at most one line a minute for each address and `kind`, with the
-    /// number of refusals since the line before.
+    /// Notes that a request was refused before its token was accepted: at most one line a minute for each network and `kind`. The
+    /// line has the number of refusals since the line before.
     pub fn note_stranger(&self, (address, place): (Option<IpAddr>, &str), kind: &'static str, reason: &str) {
         if let Some(refusals) = self.strangers.count(address, kind, self.clock.now()) {
             let members = [("place", place.into()), ("reason", reason.into()), ("refusals", refusals.into())];

@@ -1,5 +1,5 @@
-//! Which refusals of clients without a valid token get a line? Bounds the lines in the audit log about refusals that a client can
-//! cause at any rate.
+//! Which refusals of requests without an accepted token get a line in the audit log? A client can cause such refusals as fast as
+//! it sends requests, so the number of lines is limited.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tacho_model::Timestamp;
 use super::networks::Networks;
 use crate::seldom::Seldom;
 
-/// Refusals of clients without a valid token, by address and reason.
+/// Refusals of requests without an accepted token, by network and reason.
 #[derive(Debug, Default)]
 pub struct Strangers(Mutex<Networks<&'static str, Seldom>>);
 
@@ -28,7 +28,7 @@ mod tests {
     use crate::seldom::PAUSE_NS;
 
     #[test]
-    fn addresses_and_reasons_are_distinguished_up_to_a_limit() {
+    fn networks_and_reasons_are_distinguished_up_to_a_limit() {
         let strangers = Strangers::default();
         let address = |text: &str| Some(text.parse().unwrap());
         assert_eq!(strangers.count(address("2001:db8::1"), "missing", 5), Some(1));
