@@ -328,7 +328,8 @@ async fn retry_until_done<F: Future<Output = Result<()>>>(flusher: &Flusher, mut
             progress.last_failure = Some(error);
         });
         if is_full {
-            // A deletion that waits for this flush may be the only way to free space.
+            // The upkeep then applies deletions that wait for this flush to the records that are flushed already. This may be the
+            // only way to free space.
             flusher.inbox.wake();
         }
         tokio::time::sleep(wait).await;

@@ -1,5 +1,5 @@
 //! The quarantine of unreadable segments, copies of torn ends of segments, and notes about missing ends. The segments and the
-//! copies may still have intact rows, so the server never removes a file of the quarantine.
+//! copies may still have intact rows, so the server never removes them.
 
 use std::ffi::OsString;
 use std::io;

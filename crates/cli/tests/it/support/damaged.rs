@@ -1,4 +1,4 @@
-//! Functions that compare and damage the files of data directories.
+//! Functions that read and damage the files of data directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
