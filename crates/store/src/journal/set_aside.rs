@@ -8,7 +8,6 @@ use super::format::{file_name, named_generation};
 use super::lack::{Lack, is_lack};
 use super::reader::read;
 use crate::disk::{Disk, SyncPoint, free_path};
-use crate::{Error, Result};
 
 pub const QUARANTINE: &str = "quarantine";
 
