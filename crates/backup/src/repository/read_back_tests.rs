@@ -67,7 +67,7 @@ struct Altering {
     path: PathBuf,
     altered: usize,
     finished: AtomicUsize,
-    /// The settled folders and the finished files, in order.
+    /// The settled folders, and the removed and the finished files, in order.
     log: Arc<Mutex<Vec<String>>>,
 }
 
