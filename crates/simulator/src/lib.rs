@@ -8,6 +8,7 @@
 //!   check.rs      what is in the store, compared with the model of `tacho_store::conformance`
 //!   damage.rs     damage of synced bytes: each loss must be reported
 //!   survive.rs    more damage while the store works: all other records must survive
+//!   directed.rs   short sequences of events that random steps rarely reach
 //!   mutations.rs  deliberate faults, each of which must be found
 //!   disk/         the disk: unsynced bytes and names may be lost, operations fail
 //! ```
@@ -19,6 +20,7 @@ pub mod disk;
 mod agent;
 mod check;
 mod damage;
+mod directed;
 #[cfg(feature = "mutations")]
 pub mod mutations;
 mod network;

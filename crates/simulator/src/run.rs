@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tacho_store::disk::SyncPoint;
 
+use crate::directed;
 use crate::disk::OPERATIONS_MAX;
 use crate::world::World;
 
@@ -145,6 +146,9 @@ pub fn one(
         let mut result = run.unwrap_or_else(stuck);
         if world.disk.is_exhausted() {
             result = Err(Failure::Stuck(format!("more than {OPERATIONS_MAX} operations of the disk")));
+        }
+        if result.is_ok() {
+            result = directed::run(seed, omitted).await;
         }
         totals.simulated += begun.elapsed();
         (result, world.disk.digest())

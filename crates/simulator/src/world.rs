@@ -1,7 +1,7 @@
 //! One seed: agents send frames to a store, and the machine crashes again and again.
 //!
-//! This file and `run.rs`, `damage.rs`, `survive.rs` use each other: a run creates worlds, and a world returns its failure or its
-//! counts. `damage.rs` and `survive.rs` damage the disk of a world.
+//! This file and `run.rs`, `damage.rs`, `survive.rs`, `directed.rs` use each other: a run creates worlds and starts the sequences
+//! of `directed.rs`, which return their failures or counts. `damage.rs` and `survive.rs` damage the disk of a world.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -436,9 +436,7 @@ impl World {
 
     /// Checks that all files that were in a quarantine at the last check are still there, with the same bytes.
     pub fn check_quarantines(&mut self) -> Result<(), Failure> {
-        let mut files = self.disk.files_in(QUARANTINE);
-        // A lack file need not survive: if it is torn or missing, a start reads its journal instead.
-        files.retain(|path, _| path.extension().is_none_or(|extension| extension != "lack"));
+        let files = quarantined(&self.disk);
         if let Some(path) =
             self.quarantined.keys().find(|path| files.get(*path) != self.quarantined.get(*path))
         {
@@ -454,6 +452,14 @@ impl World {
     pub fn forget_quarantines(&mut self) {
         self.quarantined.clear();
     }
+}
+
+/// The files of the quarantines that must survive a crash.
+pub fn quarantined(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = disk.files_in(QUARANTINE);
+    // A lack file need not survive: if it is torn or missing, a start reads its journal instead.
+    files.retain(|path, _| path.extension().is_none_or(|extension| extension != "lack"));
+    files
 }
 
 /// Checks that the store reports no damage. It may report torn ends. It may also report a place in the rows of a segment: a mark
