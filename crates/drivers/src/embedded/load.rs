@@ -8,13 +8,16 @@ use tacho_store::disk::ReadFile;
 use tacho_store::size::in_memory;
 use tacho_store::{Error, Result};
 
-use super::format::{Entry, HEADER_BYTES, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header};
+use super::format::{
+    Entry, HEADER_BYTES, TRAILER_BYTES, Taken, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header, take_row,
+};
 use super::manifest::{Known, State};
 use super::scan::{Damage, Scanned, scan};
 
 /// Result of loading a file.
 pub enum Loaded {
-    /// The file is too short for a row and has no intact header, because the process died while it created the file.
+    /// The file is too short for a batch with a row, and has neither an intact header nor an intact row, because the process
+    /// died while it created the file.
     Unfinished,
     /// The file has neither an intact header nor an intact row, so it is not a readable segment.
     Unknown,
@@ -86,10 +89,16 @@ pub fn load_from(
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
-        // A file shorter than `WITH_ROW_BYTES_MIN` could have a row without the head of a batch, but the scan has found no row.
-        return Ok(if length < WITH_ROW_BYTES_MIN { Loaded::Unfinished } else { Loaded::Unknown });
+        // The scan does not search the first `HEADER_BYTES` bytes for the start of a row.
+        let is_too_short = length < WITH_ROW_BYTES_MIN && !has_row(&bytes);
+        return Ok(if is_too_short { Loaded::Unfinished } else { Loaded::Unknown });
     }
     Ok(Loaded::Scanned(scanned))
+}
+
+/// Whether an intact row is anywhere in the bytes.
+fn has_row(bytes: &[u8]) -> bool {
+    (0..bytes.len()).any(|at| bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_))))
 }
 
 /// The bytes after the rows.

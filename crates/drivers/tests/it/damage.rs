@@ -54,12 +54,16 @@ async fn a_segment_with_a_damaged_header_is_kept_and_read() {
     }
 }
 
+/// The bytes of a row with key 7, which [`keys`] finds.
+fn short_row() -> Vec<u8> {
+    let row = [&[0, 1, 1, 0, 4, 0, 3, 0, 0, 0], &b"p"[..], &7u32.to_be_bytes(), b"abc"].concat();
+    [&crc32c::crc32c(&row).to_le_bytes()[..], &row].concat()
+}
+
 /// The first start must not cut off the damaged end, because the second start would remove the rest as an unfinished file.
 #[tokio::test]
 async fn a_short_file_with_a_row_is_never_removed() {
-    let with_checksum = |bytes: &[u8]| [&crc32c::crc32c(bytes).to_le_bytes(), bytes].concat();
-    let row =
-        with_checksum(&[&[0, 1, 1, 0, 4, 0, 3, 0, 0, 0], &b"p"[..], &7u32.to_be_bytes(), b"abc"].concat());
+    let row = short_row();
     // The head of a batch of one row shows that the bytes before it were on disk. The row of this batch is damaged.
     let head = [&b"\xf5bat"[..], &16u32.to_le_bytes(), &1u32.to_le_bytes()].concat();
     let batch = [&head[..], &crc32c::crc32c(&head).to_le_bytes(), &[b'y'; 16]].concat();
@@ -75,6 +79,27 @@ async fn a_short_file_with_a_row_is_never_removed() {
         std::fs::metadata(&path).unwrap().len() < 54,
         "the file is too long for this test: it has space for a whole batch"
     );
+}
+
+/// The row begins where an intact file has its header.
+#[tokio::test]
+async fn a_short_file_with_a_row_in_place_of_its_header_is_quarantined() {
+    for before in 0..24 {
+        let bench = Bench::new();
+        let path = bench.directory.path().join("00000001.segment");
+        let bytes = [&[b'x'; 24][..before], &short_row()].concat();
+        std::fs::write(&path, &bytes).unwrap();
+        for start in 1..=2 {
+            let health = bench.open().await.health();
+            assert_eq!(
+                health.set_aside,
+                ["00000001.segment"],
+                "{before} bytes before the row, start {start}"
+            );
+        }
+        let kept = std::fs::read(bench.directory.path().join("quarantine/00000001.segment")).unwrap();
+        assert_eq!(kept, bytes, "{before} bytes before the row");
+    }
 }
 
 #[tokio::test]
