@@ -10,7 +10,8 @@ TEST_TACHO  := target/test/tacho
 # The longest parts are first, for a short total time. Some of them use $(TEST_TACHO), which is built before all parts: make would
 # start a part that waits for another target only after all parts that wait for nothing.
 TEST_PARTS  := test-rust test-java test-fuzz test-lint test-node test-python test-page test-sbom test-bench
-TEST_JOBS   ?= 2
+# Some parts wait for timeouts much of their time, so three parts at a time keep two cores busy.
+TEST_JOBS   ?= 3
 # The features parquet and s3 are off by default. These packages are built and tested a second time with both.
 WITH_ALL := -p tacho-ingest -p tacho-backup -p tacho-cli --features tacho-cli/parquet,tacho-cli/s3
 
@@ -38,7 +39,7 @@ $(JAR_EXAMPLE): $(JAR_AGENT) $(shell find examples/bulletin-board/java -name '*.
 	@touch $@
 
 .PHONY: test
-test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## run all tests, two parts at a time (TEST_JOBS=2); needs no network except package registries
+test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## run all tests, three parts at a time (TEST_JOBS=3); needs no network except package registries
 	@begun=$$(date +%s); $(MAKE) --no-print-directory test-tacho && echo "make test-tacho: $$(($$(date +%s) - begun)) s"
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(TEST_JOBS) --output-sync=target $(TEST_PARTS:%=timed-%)
 

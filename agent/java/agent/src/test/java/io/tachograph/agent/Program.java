@@ -117,6 +117,9 @@ final class Program {
                                 Jdks.java(jdk).toString(),
                                 "-Xshare:auto",
                                 "-XX:+UseSerialGC",
+                                // Without the second compiler, the programs take less processor
+                                // time, because they are short.
+                                "-XX:TieredStopAtLevel=1",
                                 "-Dfile.encoding=UTF-8"));
         command.addAll(options);
         if (!bare) {

@@ -60,7 +60,15 @@ final class Watched implements AutoCloseable {
             List<String> launch)
             throws IOException {
         server.copy = new ByteArrayOutputStream();
-        List<String> command = new ArrayList<>(List.of(Jdks.java(jdk).toString(), "-Xmx256m"));
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                Jdks.java(jdk).toString(),
+                                "-Xmx256m",
+                                "-XX:+UseSerialGC",
+                                // Without the second compiler, the programs take less processor
+                                // time, because they are short.
+                                "-XX:TieredStopAtLevel=1"));
         command.addAll(agents);
         command.addAll(launch);
         ProcessBuilder builder =
