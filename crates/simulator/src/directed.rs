@@ -1,5 +1,7 @@
 //! Short sequences of events that the random steps of a world reach in few seeds only. Each seed runs all of them, with its own
 //! random details, on a disk of its own.
+//!
+//! This file and `run.rs` use each other: a run starts the sequences, which return its failures.
 
 use std::collections::BTreeSet;
 use std::path::Path;

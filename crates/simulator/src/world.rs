@@ -1,7 +1,7 @@
 //! One seed: agents send frames to a store, and the machine crashes again and again.
 //!
-//! This file and `run.rs`, `damage.rs`, `survive.rs`, `directed.rs` use each other: a run creates worlds and starts the sequences
-//! of `directed.rs`, which return their failures or counts. `damage.rs` and `survive.rs` damage the disk of a world.
+//! This file and `run.rs`, `damage.rs`, `survive.rs` use each other: a run creates worlds, and a world returns its failure or its
+//! counts. `damage.rs` and `survive.rs` damage the disk of a world.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -89,7 +89,7 @@ pub fn load_from(
     };
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
-        // The scan does not search the first `HEADER_BYTES` bytes for the start of a row.
+        // The scan may regard a row as a torn end.
         let is_too_short = length < WITH_ROW_BYTES_MIN && !has_row(&bytes);
         return Ok(if is_too_short { Loaded::Unfinished } else { Loaded::Unknown });
     }

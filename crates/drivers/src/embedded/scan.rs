@@ -96,7 +96,7 @@ fn scan_within(
 ) -> Scanned {
     let mut walk =
         Walk { bytes, tried: 0, tried_max, damage, places: Vec::new(), index: IndexBuilder::default() };
-    let (mut at, mut marked, mut proven) = (HEADER_BYTES.min(bytes.len()), false, 0);
+    let (mut at, mut marked, mut proven) = (walk.begin(), false, 0);
     while at < bytes.len() {
         let is_proven = at + BATCH_WITH_ROW_BYTES_MIN <= acknowledged;
         let Some((rows, end)) = walk.batch(at) else {
@@ -169,6 +169,16 @@ struct Split<'a> {
 }
 
 impl<'a> Walk<'a> {
+    /// The offset after the header. If the header is damaged, a batch or a row may begin in its place, and the result is then
+    /// its offset.
+    fn begin(&self) -> Offset {
+        let after = HEADER_BYTES.min(self.bytes.len());
+        let begins = |at: &Offset| {
+            self.batch(*at).is_some() || matches!(take_row(rest(self.bytes, *at)), Taken::Row(_))
+        };
+        if self.damage.header { (0..after).find(begins).unwrap_or(after) } else { after }
+    }
+
     /// Start and end of the rows of the batch at `at`. `None` if its head is damaged or the file is too short.
     fn batch(&self, at: Offset) -> Option<(Offset, Offset)> {
         let rows = at + BATCH_HEAD_BYTES;
