@@ -203,9 +203,9 @@ impl Store {
         self.intake.index.read().counts()
     }
 
-    /// Samples of several series, in columns. A row is read once for all series with the same home group. With `windows`, the
-    /// statistics of a chunk replace its samples if the chunk is inside one window. `room` is the limit on samples; several
-    /// reads may share it.
+    /// Samples of several series, in columns. A row is read once for all series of the same group ([`crate::group`]). With
+    /// `windows`, the statistics of a chunk replace its samples if the chunk is inside one window. `room` is the limit on samples;
+    /// several reads may share it.
     ///
     /// # Errors
     /// `Limit` when the number of samples, estimated before they are decoded, exceeds `room`; `Version` for a chunk of a newer
@@ -262,8 +262,8 @@ impl Store {
         self.read_entries(id, range).await?.whole()
     }
 
-    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a carried call. Some of its
-    /// segments may be outside of `range`.
+    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a call that was open when
+    /// a part of its segment began. Some of its segments may be outside of `range`.
     ///
     /// # Errors
     /// Like [`Store::executions_within`], and `Corrupt` when some blocks cannot be read.
@@ -378,7 +378,7 @@ impl Store {
         self.order(Order::MergeAll).await
     }
 
-    /// Applies all rules, and all deletions that cover only flushed generations. Waits for the end.
+    /// Applies retention and downsampling, and all deletions that cover only flushed generations. Waits for the end.
     ///
     /// # Errors
     /// Like [`Store::merge_all`].
@@ -424,7 +424,7 @@ impl Store {
         if !self.reader.generations.read().may_stay(self.intake.options.stop_journal_bytes) {
             return self.flush().await;
         }
-        // The stop succeeds even if this put fails, because each flush also writes the row.
+        // The stop succeeds even if this put fails: the driver then has the time of the clock that the last flush has stored.
         if let Err(error) = self.driver.put(vec![keys::clock_row(self.clock.latest())]).await {
             tracing::warn!(%error, "cannot store the time of the clock, the journals keep all records");
         }

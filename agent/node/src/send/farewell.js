@@ -1,8 +1,8 @@
 // Sends the remaining data at the end of the process. At `exit` Node.js delivers no more events, so this code does not use the
 // event loop: it writes and reads the socket's descriptor directly, until a deadline. With TLS, another thread encrypts the
-// data and sends it on its own connection (`relay.js`). If the connection fails, such a thread connects again, until the
-// deadline. If another attempt would also fail (for example, because no program listens at the address), this code returns at
-// once.
+// data and sends it on its own connection (`relay.js`). If a connection fails, with or without TLS, such a thread makes the next
+// connection, until the deadline. If another attempt would also fail (for example, because no program listens at the address),
+// this code returns at once.
 //
 // Before: `endings.js`, `signals.js` and `threads.js` call it through `../agent.js`. After: the process ends.
 

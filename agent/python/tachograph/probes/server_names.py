@@ -14,7 +14,8 @@ from typing import Optional
 from .. import operations
 from .route import guessed, known_method
 
-# Limits for one process. More routes indicate wrong naming; more guesses indicate paths that contain names.
+# Limits for one process. More routes indicate that routes contain data. More guesses indicate paths with data
+# that is not recognised as an id, such as names of users.
 ROUTES_MAX, GUESSES_MAX, EARLY_MAX = 2_048, 1_024, 512
 _NOT_FOUND = 404
 

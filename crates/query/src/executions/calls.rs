@@ -10,8 +10,9 @@ use super::awaited;
 use super::source::SourceBlock;
 use crate::{Cancel, Error};
 
-/// Walks over rows and reuses its buffers. A walker from [`Walker::over`] also adds the time since the previous part to the self
-/// time of the call that is innermost at the start of a row.
+/// Walks over the rows of blocks and reuses its buffers. A row is a part of a segment, because long segments are split. A walker
+/// from [`Walker::over`] also adds the time between two parts of a segment to the self time of the call that is innermost at the
+/// start of the later part.
 #[derive(Default)]
 pub(super) struct Walker {
     walker: tacho_chunk::Walker,
@@ -19,7 +20,7 @@ pub(super) struct Walker {
 }
 
 /// Time of the last event of each part that is followed by another part. The time between two parts is self time of the
-/// innermost call that is open at the cut.
+/// innermost call that is open where the segment is split.
 #[derive(Default)]
 struct PartEnds(HashMap<(TraceId, u64, u32), Timestamp>);
 

@@ -18,7 +18,8 @@ impl Guarded {
         let data = place.path().join("data");
         let admin = add(&data, "admin", &["--role", "admin"]);
         let server = Server::start(&data);
-        // `changing` waits for a further log line about a read of the tokens. The line about the first read must exist before.
+        // `tokens::changing` counts the log lines about reads of the tokens, and waits for one more. So the line about the first
+        // read must exist before a test calls it.
         wait_for("the log line about the tokens", || server.log().contains("tokens read").then_some(()));
         Self { server, admin, place }
     }

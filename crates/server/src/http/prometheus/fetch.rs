@@ -30,7 +30,7 @@ pub struct Fetched {
 
 #[derive(Default)]
 pub struct OfCalls {
-    /// Whether a selection selects series of calls, so that the answer depends on the calls.
+    /// Whether a selection selects series that are computed from calls (`calls.rs`), so that the answer depends on the calls.
     pub is_some: bool,
     pub warnings: Vec<String>,
 }
@@ -97,7 +97,8 @@ pub fn find(
     Ok(Some(found))
 }
 
-/// Stops as soon as the limit on samples is exceeded. Series of calls end at `now`.
+/// Reads the samples of the selections. Fails as soon as the limit on samples is exceeded. The series that are computed from
+/// calls (`calls.rs`) end at `now`.
 pub async fn selections(
     store: &View,
     selections: &[Selection],

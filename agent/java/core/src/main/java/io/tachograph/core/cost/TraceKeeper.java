@@ -135,9 +135,10 @@ public final class TraceKeeper implements Runnable {
     }
 
     /**
-     * Returns the mean number of traces that the probability admits; their number is Poisson
-     * distributed. The mean is about two standard deviations above the share, so that rarely too
-     * few traces are admitted. The permits limit the recorded traces to the share.
+     * Returns the mean number of traces that the random choice should admit; the probability of the
+     * entry is computed from it. The admitted number is Poisson distributed. The mean is about two
+     * standard deviations above the share, so that rarely too few traces are admitted. The permits
+     * limit the recorded traces to the share.
      */
     private static double candidates(double share) {
         return share + 2 * Math.sqrt(share) + 1;
