@@ -204,8 +204,8 @@ impl Store {
     }
 
     /// Samples of several series, in columns. A row is read once for all series of the same group ([`crate::group`]). With
-    /// `windows`, the statistics of a chunk replace its samples if the chunk is inside one window. `room` is the limit on samples;
-    /// several reads may share it.
+    /// `windows`, the statistics of a chunk replace its samples if the chunk is inside one window. `room` is the limit on
+    /// samples; several reads may share it.
     ///
     /// # Errors
     /// `Limit` when the number of samples, estimated before they are decoded, exceeds `room`; `Version` for a chunk of a newer
