@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use tacho_drivers::embedded::Embedded;
@@ -390,6 +391,13 @@ fn a_refused_start_changes_nothing_and_remedies_fit_the_damage() {
     write(1);
     assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     write(2);
+    // The store lists a new journal as required after it has acknowledged the first records of the journal.
+    wait_for("the list of required journals with the last one", || {
+        copy(&data, &damaged);
+        std::fs::remove_file(journal(&damaged)).unwrap();
+        let (_, findings, _) = check(&damaged, &[]);
+        findings.iter().any(|finding| finding["kind"] == "file-missing").then_some(())
+    });
     server.kill();
     for Refused { name, damage, message, kind, remedy } in REFUSED {
         copy(&data, &damaged);
@@ -437,11 +445,23 @@ fn remedies<'a>(findings: &'a [Value], kind: &str) -> BTreeSet<&'a str> {
     of_kind.map(|finding| finding["remedy"].as_str().unwrap()).collect()
 }
 
-/// The exit code and the message of a server that refuses the directory.
+/// The exit code and the message of a server that refuses the directory. A server that starts nevertheless is ended after five
+/// minutes by `timeout`, with exit code 124.
 fn refused_start(data: &Path) -> (Option<i32>, String) {
-    let serve = ["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"];
-    let (code, stdout, stderr) = run(&[&serve[..], &[data.to_str().unwrap()]].concat());
-    (code, format!("{stdout}{stderr}"))
+    let mut serve = Command::new("timeout");
+    serve.args([
+        "300",
+        env!("CARGO_BIN_EXE_tacho"),
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--records",
+        "127.0.0.1:0",
+        "--data",
+    ]);
+    let output = serve.arg(data).env("NO_COLOR", "1").output().unwrap();
+    let texts = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (output.status.code(), texts.concat())
 }
 
 /// All files with their lengths, except lock files, and all directories with 0.
