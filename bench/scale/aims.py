@@ -66,7 +66,7 @@ def verdicts(work: dict) -> list[Verdict]:
 
 
 def not_measured(works: list[dict]) -> list[str]:
-    """The aims that these works do not measure, each with options to measure it; without the aims of `queries`."""
+    """The aims that these works do not measure, each with options to measure it; not the aims of `--work queries`."""
     missing = []
     if all(work.get("series", 0) < MANY_SERIES for work in works):
         missing.append(f"10 million active series within 4 GB: --work lines --series {MANY_SERIES} --rounds 3")

@@ -141,18 +141,21 @@ pub fn one(
         let mut world = World::new(seed, trace);
         world.disk.omit(omitted);
         let begun = tokio::time::Instant::now();
-        let run = tokio::time::timeout(SIMULATED_TIME_MAX, world.run(totals)).await;
+        let seed_run = async {
+            world.run(totals).await?;
+            directed::run(seed, trace, omitted).await
+        };
+        let run = tokio::time::timeout(SIMULATED_TIME_MAX, seed_run).await;
         let stuck = |_| Err(Failure::Stuck("the seed does not end within a simulated day".to_owned()));
         let mut result = run.unwrap_or_else(stuck);
         if world.disk.is_exhausted() {
             result = Err(Failure::Stuck(format!("more than {OPERATIONS_MAX} operations of the disk")));
         }
-        if result.is_ok() {
-            result = directed::run(seed, omitted).await;
-        }
         totals.simulated += begun.elapsed();
         (result, world.disk.digest())
     });
+    let (operations, hash) = *result.as_ref().unwrap_or(&(0, 0));
+    let digest = (digest.0 + operations, digest.1 ^ hash);
     totals.operations += digest.0;
     if let Err(Failure::Lost { records, .. }) = &result {
         totals.lost += records.max(&1);
@@ -160,7 +163,7 @@ pub fn one(
     if let Err(Failure::Doubled { records, .. }) = &result {
         totals.doubled += records.max(&1);
     }
-    result.map(|()| digest)
+    result.map(|_| digest)
 }
 
 /// Runs seeds until the plan ends or a seed fails. `progress` is called after each seed that did not fail.

@@ -262,8 +262,8 @@ impl Store {
         self.read_entries(id, range).await?.whole()
     }
 
-    /// Blocks that overlap `range`. A block begins with its first event, or earlier with the start of a call that was open when
-    /// a part of its segment began. Some of its segments may be outside of `range`.
+    /// Blocks that overlap `range`. The range of a block is from its first event to its last. It begins earlier if a part of a
+    /// segment continues calls that were already open. Some segments of a block may be outside of `range`.
     ///
     /// # Errors
     /// Like [`Store::executions_within`], and `Corrupt` when some blocks cannot be read.
@@ -348,8 +348,8 @@ impl Store {
     }
 
     /// Deletes records of all kinds in the range, for the series that all matchers accept. Only records stored so far are
-    /// deleted. On return, the deletion is durable and in force; merges free the space later. A segment of calls is deleted
-    /// whole, if its start is in the range.
+    /// deleted. On return, the deletion is durable and in force; merges free the space later. Of calls,
+    /// whole parts of segments are deleted: those whose first event is in the range. A short segment is one part.
     ///
     /// # Errors
     /// `Invalid` if every matcher accepts the empty value, if there are too many matchers, or if the range is empty; `Limit` when
@@ -424,7 +424,7 @@ impl Store {
         if !self.reader.generations.read().may_stay(self.intake.options.stop_journal_bytes) {
             return self.flush().await;
         }
-        // The stop succeeds even if this put fails: the driver then has the time of the clock that the last flush has stored.
+        // The stop succeeds even if this put fails: the driver then has the time that was stored last.
         if let Err(error) = self.driver.put(vec![keys::clock_row(self.clock.latest())]).await {
             tracing::warn!(%error, "cannot store the time of the clock, the journals keep all records");
         }

@@ -1,6 +1,6 @@
 //! Opening a directory with a damaged segment file never panics. An intact row can be read, or its bytes are in the quarantine.
 //! Rows with the key of a damaged row, and rows that may seem to be a part of damage, are not checked. Further starts read the
-//! same rows.
+//! same rows, unless bytes were appended after the index of the file.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use tacho_drivers::embedded::Embedded;
 use tacho_drivers::embedded::fuzzing::{
-    Action, BATCH_HEAD_BYTES, Entry, Expected, IndexBuilder, Known, Loaded, Manifest, RowRef, Scanned, State,
-    Taken, encode_header, file_name, load_from, mark, put_batch, take_batch_head, take_row,
+    Action, BATCH_HEAD_BYTES, Entry, Expected, IndexBuilder, Known, Loaded, Manifest, ROW_HEAD_BYTES, RowRef,
+    Scanned, State, Taken, encode_header, file_name, load_from, mark, put_batch, take_batch_head, take_row,
 };
 use tacho_fuzz::{Script, bounded, content, directory, runtime};
 use tacho_store::disk::FaultyDisk;
@@ -64,10 +64,10 @@ struct File {
     /// Whether some values contain rows. If the row around such a value is damaged, the rows in the value may be read as rows of
     /// the file.
     nested: bool,
-    /// Whether the file has an index of its rows, and whether steps followed it. The driver never writes after an index. A start
-    /// may cut off such bytes as a torn end, and the next start then trusts the index.
+    /// Whether the file has an index of its rows, and whether bytes were appended after it. The driver never writes after an
+    /// index. A start may cut off such bytes as a torn end, and the next start then trusts the index.
     sealed: bool,
-    changed_after_seal: bool,
+    grown_after_seal: bool,
     /// Number of flipped bits. Other damage counts as [`MANY`].
     flips: usize,
 }
@@ -80,7 +80,7 @@ impl File {
             if script.0.is_empty() || file.bytes.len() > FILE_BYTES_MAX {
                 break;
             }
-            file.changed_after_seal |= file.sealed;
+            let (sealed, before) = (file.sealed, file.bytes.len());
             match script.byte() % 8 {
                 0..=2 => {
                     let begin = file.bytes.len();
@@ -112,6 +112,7 @@ impl File {
                     file.put(&[(Action::Put, (1, vec![9], vec![9]), value)]);
                 }
             }
+            file.grown_after_seal |= sealed && file.bytes.len() > before;
         }
         file
     }
@@ -178,24 +179,27 @@ impl File {
             .any(|at| matches!(take_row(&self.bytes[at..]), Taken::Damaged(bytes) if at + bytes > put.at))
     }
 
-    /// Whether the row is in a batch that was cut short. Such a batch was never synced, so none of its rows counts. Rows that
-    /// were put after the cut count as a part of this batch, too, if its head states more bytes than the file has.
-    fn is_cut_short(&self, put: &Put) -> bool {
-        let exceeds = |at: usize| {
-            let rows = take_batch_head(&self.bytes[at..]);
-            rows.is_some_and(|rows| at + BATCH_HEAD_BYTES + rows > self.bytes.len())
+    /// The start of a batch whose head states more bytes than the file has, if the batch was not acknowledged. Such a batch was
+    /// never synced, so none of its rows counts. Rows that were put after it was cut short count as a part of it, too.
+    fn cut_short(&self, acknowledged: usize) -> Option<usize> {
+        let exceeds = |at: &usize| {
+            let rows = take_batch_head(&self.bytes[*at..]);
+            rows.is_some_and(|rows| *at + BATCH_HEAD_BYTES + rows > self.bytes.len())
         };
-        put.batch_end > self.bytes.len() || (0..put.at).any(exceeds)
+        let unproven = (acknowledged + 1).saturating_sub(BATCH_HEAD_BYTES + ROW_HEAD_BYTES);
+        (unproven..self.bytes.len()).find(exceeds)
     }
 
-    /// The rows that must not be lost. If one row of a key is damaged, nothing is expected of this key: an earlier row
-    /// may be read, or the damage is reported.
-    fn expected(&self) -> BTreeMap<&Key, &Put> {
+    /// The rows that must not be lost, if the first `acknowledged` bytes of the file are known to have been on disk. If one row of
+    /// a key is damaged, nothing is expected of this key: an earlier row may be read, or the damage is reported.
+    fn expected(&self, acknowledged: usize) -> BTreeMap<&Key, &Put> {
         let mut expected = BTreeMap::new();
+        let cut_short = self.cut_short(acknowledged).unwrap_or(usize::MAX);
+        let is_cut_short = |put: &Put| put.batch_end > self.bytes.len() || put.at > cut_short;
         let damaged: BTreeSet<&Key> = self
             .puts
             .iter()
-            .filter(|put| !self.is_intact(put) || self.is_cut_short(put))
+            .filter(|put| !self.is_intact(put) || is_cut_short(put))
             .map(|put| &put.key)
             .collect();
         for put in self.puts.iter().filter(|put| !damaged.contains(&put.key)) {
@@ -283,7 +287,7 @@ fn start(file: &File, manifest: u8) {
     let path = folder.path();
     let name = file_name(1);
     std::fs::write(path.join(&name), &file.bytes).expect("the file is written");
-    write_manifest(path, file, manifest);
+    let expected = file.expected(write_manifest(path, file, manifest));
     let mut last = None;
     for start in 1..=3 {
         let (found, health) = match open(path) {
@@ -296,7 +300,7 @@ fn start(file: &File, manifest: u8) {
             }
         };
         let kept = kept(path);
-        for (key, put) in file.expected().into_iter().filter(|_| !file.nested) {
+        for (key, put) in expected.iter().filter(|_| !file.nested) {
             // With several flipped bits, the lengths of a damaged row may cover other rows.
             if file.flips > 1 && file.is_within_damaged(put) {
                 continue;
@@ -305,7 +309,7 @@ fn start(file: &File, manifest: u8) {
             let is_read = found.get(key) == Some(&put.value);
             assert!(is_read || is_kept(), "start {start}: row {key:?} at {} is lost, {health:?}", put.at);
         }
-        if let Some(before) = last.as_ref().filter(|_| !file.changed_after_seal) {
+        if let Some(before) = last.as_ref().filter(|_| !file.grown_after_seal) {
             assert_eq!(&found, before, "start {start} reads other rows");
         }
         last = Some(found);
@@ -313,12 +317,15 @@ fn start(file: &File, manifest: u8) {
 }
 
 /// Depending on `kind`, writes a manifest that names the file, or `MANIFEST.lost`, or nothing. `MANIFEST.lost` permits a start
-/// without a manifest.
-fn write_manifest(path: &Path, file: &File, kind: u8) {
+/// without a manifest. Returns the number of bytes at the start of the file that the manifest states.
+fn write_manifest(path: &Path, file: &File, kind: u8) -> usize {
     let length = file.bytes.len() as u64;
     let known = match kind % 8 {
-        0 | 1 => return std::fs::write(path.join("MANIFEST.lost"), "").expect("the file is written"),
-        2 => return,
+        0 | 1 => {
+            std::fs::write(path.join("MANIFEST.lost"), "").expect("the file is written");
+            return 0;
+        }
+        2 => return 0,
         3 => Known { state: State::Growing, bytes: 24.min(length), crc: None },
         4 => Known { state: State::Growing, bytes: length / 2, crc: None },
         5 => Known { state: State::Growing, bytes: length, crc: None },
@@ -329,6 +336,7 @@ fn write_manifest(path: &Path, file: &File, kind: u8) {
     for name in ["MANIFEST", "MANIFEST.backup"] {
         std::fs::write(path.join(name), manifest.encode()).expect("the file is written");
     }
+    known.bytes as usize
 }
 
 /// The bytes of all files of the quarantine.

@@ -48,7 +48,7 @@ export function farewell(link, outbox, deadline, isLast) {
       if (error instanceof Refused && error.isOfToken) {
         link.log.say(error.message);
       }
-      link.log.detail(`the farewell ended early: ${error}`);
+      link.log.detail(`a connection for the remaining data failed at the end of the process: ${error}`);
       link.failAtEnd(error);
     }
   }

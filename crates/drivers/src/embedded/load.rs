@@ -16,10 +16,11 @@ use super::scan::{Damage, Scanned, scan};
 
 /// Result of loading a file.
 pub enum Loaded {
-    /// The file is too short for a batch with a row, and has neither an intact header nor an intact row, because the process
-    /// died while it created the file.
+    /// The file is shorter than a header and a batch with a row, and has neither an intact header nor an intact row, because
+    /// the process died while it created the file.
     Unfinished,
-    /// The file has neither an intact header nor an intact row, so it is not a readable segment.
+    /// The file has no intact header, and no row that counts: an intact row may be in it if nothing proves that the row was on
+    /// disk. The file is kept.
     Unknown,
     /// The file is sealed, and its index is sound.
     Sealed(Damage),
@@ -137,4 +138,43 @@ pub fn checksum(file: &dyn ReadFile, length: u64) -> io::Result<u32> {
         at += bytes;
     }
     Ok(crc)
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_store::Table;
+
+    use super::*;
+    use crate::embedded::format::{Action, BATCH_HEAD_BYTES, RowRef, put_batch};
+
+    /// Loads a growing file of which 24 bytes were on disk.
+    fn load(bytes: &[u8]) -> Loaded {
+        let known = Some(Known { state: State::Growing, bytes: 24, crc: None });
+        let expected = Expected { number: 1, known, length: bytes.len() as u64, ended: false };
+        let read = |into: &mut [u8], at: u64| {
+            into.copy_from_slice(&bytes[at as usize..][..into.len()]);
+            Ok(())
+        };
+        load_from(Path::new("segment"), &read, expected, |_| ()).unwrap()
+    }
+
+    #[test]
+    fn a_short_file_with_an_intact_row_is_not_unfinished() {
+        let row = RowRef {
+            action: Action::Put,
+            table: Table::Meta,
+            partition: b"p",
+            clustering: b"c",
+            value: b"v",
+        };
+        let mut batch = Vec::new();
+        put_batch(&mut batch, [row].into_iter(), |_, _| ());
+        let row = &batch[BATCH_HEAD_BYTES..];
+        for before in 0..24 {
+            let bytes = [&[b'x'; 24][..before], row].concat();
+            assert!(matches!(load(&bytes), Loaded::Unknown), "{before} bytes before the row");
+            let damaged = [&[b'x'; 24][..before], &row[1..]].concat();
+            assert!(matches!(load(&damaged), Loaded::Unfinished), "{before} bytes before a damaged row");
+        }
+    }
 }

@@ -32,8 +32,8 @@ pub use surveyed::Surveyed;
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use super::format::{
-        Action, BATCH_HEAD_BYTES, Entry, IndexBuilder, RowRef, Taken, encode_header, file_name, mark,
-        put_batch, take_batch_head, take_row,
+        Action, BATCH_HEAD_BYTES, Entry, IndexBuilder, ROW_HEAD_BYTES, RowRef, Taken, encode_header,
+        file_name, mark, put_batch, take_batch_head, take_row,
     };
     pub use super::load::{Expected, Loaded, load_from};
     pub use super::manifest::{Known, Manifest, State};

@@ -171,12 +171,15 @@ struct Split<'a> {
 impl<'a> Walk<'a> {
     /// The offset after the header. If the header is damaged, a batch or a row may begin in its place, and the result is then
     /// its offset.
-    fn begin(&self) -> Offset {
+    fn begin(&mut self) -> Offset {
         let after = HEADER_BYTES.min(self.bytes.len());
+        if !self.damage.header {
+            return after;
+        }
         let begins = |at: &Offset| {
-            self.batch(*at).is_some() || matches!(take_row(rest(self.bytes, *at)), Taken::Row(_))
+            take_batch_head(rest(self.bytes, *at)).is_some() || matches!(self.search(*at), Taken::Row(_))
         };
-        if self.damage.header { (0..after).find(begins).unwrap_or(after) } else { after }
+        (0..after).find(begins).unwrap_or(after)
     }
 
     /// Start and end of the rows of the batch at `at`. `None` if its head is damaged or the file is too short.

@@ -169,7 +169,7 @@ pub async fn affected(store: &View, selection: Selection, allow_damaged: bool) -
     Ok(out)
 }
 
-/// Counts the completed calls of the segments that begin in the range. Deletions apply to the same segments.
+/// Counts the completed calls of the parts of segments whose first event is in the range. A deletion removes the same parts.
 async fn calls(store: &View, id: SeriesId, range: TimeRange) -> Result<Read<u64>> {
     let calls = AtomicU64::new(0);
     let count = |block: &ExecutionBlock| {

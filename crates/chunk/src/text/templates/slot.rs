@@ -1,4 +1,4 @@
-//! How are the texts of one slot encoded? As numbers, as ids, or as words.
+//! How are the texts of one slot (a place of a template where texts differ) encoded? As numbers, as ids, or as words.
 
 use foldhash::{HashMap, HashMapExt};
 use tacho_model::ValueType;
