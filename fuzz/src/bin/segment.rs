@@ -190,8 +190,8 @@ impl File {
         (unproven..self.bytes.len()).find(exceeds)
     }
 
-    /// The rows that must not be lost, if the first `acknowledged` bytes of the file are known to have been on disk. If one row of
-    /// a key is damaged, nothing is expected of this key: an earlier row may be read, or the damage is reported.
+    /// The rows that must not be lost, if the first `acknowledged` bytes of the file are known to have been on disk. If one row
+    /// of a key is damaged, nothing is expected of this key: an earlier row may be read, or the damage is reported.
     fn expected(&self, acknowledged: usize) -> BTreeMap<&Key, &Put> {
         let mut expected = BTreeMap::new();
         let cut_short = self.cut_short(acknowledged).unwrap_or(usize::MAX);
