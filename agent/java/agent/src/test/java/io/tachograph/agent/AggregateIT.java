@@ -112,7 +112,8 @@ class AggregateIT {
     void noCallIsLostOrCountedTwiceOverManySwitches(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
             // On a busy machine this takes minutes, and the server keeps all records in memory.
-            Program program = program(server, jdk, "until-told", "8", "2000000").start();
+            Program program =
+                    program(server, jdk, "until-told", "8", "2000000").withC2().start();
             String[] patterns = {REQUEST, REQUEST + ".leaf", REQUEST + ".middle", REQUEST + ".h*"};
             for (int revision = 1; revision <= 40; revision++) {
                 int state = revision % 2 == 0 ? 1 : 2;

@@ -59,6 +59,11 @@ final class Program {
         return this;
     }
 
+    /** Lets the second compiler (C2) compile the program, as in production. */
+    Program withC2() {
+        return option("-XX:TieredStopAtLevel=4");
+    }
+
     Program option(String option) {
         options.add(option);
         return this;
@@ -117,8 +122,8 @@ final class Program {
                                 Jdks.java(jdk).toString(),
                                 "-Xshare:auto",
                                 "-XX:+UseSerialGC",
-                                // Without the second compiler, the programs take less processor
-                                // time, because they are short.
+                                // Most programs are too short to gain from C2. It would take a third
+                                // of their processor time.
                                 "-XX:TieredStopAtLevel=1",
                                 "-Dfile.encoding=UTF-8"));
         command.addAll(options);

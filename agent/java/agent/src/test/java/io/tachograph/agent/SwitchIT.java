@@ -220,7 +220,7 @@ class SwitchIT {
     @ValueSource(ints = {17, 25})
     void eightThreadsRunWhileMethodsAreSwitchedFiftyTimes(int jdk) throws Exception {
         try (WireServer server = new WireServer()) {
-            Program program = program(server, jdk, "until-told", "8").start();
+            Program program = program(server, jdk, "until-told", "8").withC2().start();
             assertTrue(await(server, REQUEST, 100), program.describe());
             long slowest = 0;
             for (int revision = 1; revision <= 50; revision++) {

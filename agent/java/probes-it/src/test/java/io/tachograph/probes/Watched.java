@@ -66,8 +66,8 @@ final class Watched implements AutoCloseable {
                                 Jdks.java(jdk).toString(),
                                 "-Xmx256m",
                                 "-XX:+UseSerialGC",
-                                // Without the second compiler, the programs take less processor
-                                // time, because they are short.
+                                // The programs are too short to gain from C2. It would take a third
+                                // of their processor time.
                                 "-XX:TieredStopAtLevel=1"));
         command.addAll(agents);
         command.addAll(launch);
