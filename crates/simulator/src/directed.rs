@@ -25,7 +25,7 @@ const SESSION: u128 = 1;
 /// Samples of a frame.
 const SAMPLES: u64 = 20;
 /// Limits on the frames of one process, and on the processes that are started until one ends in the write of a header.
-const FRAMES_MAX: usize = 1_000;
+const FRAMES_MAX: u64 = 1_000;
 const HEADERS_MAX: u64 = 60;
 
 /// A store whose records stay in journals, because its driver refuses rows unless the store is opened or checked. One agent sends
@@ -96,10 +96,8 @@ async fn failing_writes(mut scene: Scene) -> Result<(u64, u64), Failure> {
 async fn torn_header(mut scene: Scene) -> Result<(bool, (u64, u64)), Failure> {
     let store = scene.open().await?;
     scene.disk.stop_after(Some(20 + scene.random.below(60)));
-    for _ in 0..FRAMES_MAX {
-        if !scene.disk.has_stopped() {
-            scene.send(&store).await?;
-        }
+    while !scene.disk.has_stopped() && scene.sent < FRAMES_MAX {
+        scene.send(&store).await?;
     }
     scene.end(store).await;
     scene.disk.end_process();

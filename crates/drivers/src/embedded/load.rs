@@ -8,11 +8,9 @@ use tacho_store::disk::ReadFile;
 use tacho_store::size::in_memory;
 use tacho_store::{Error, Result};
 
-use super::format::{
-    Entry, HEADER_BYTES, TRAILER_BYTES, Taken, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header, take_row,
-};
+use super::format::{Entry, HEADER_BYTES, TRAILER_BYTES, Trailer, WITH_ROW_BYTES_MIN, each_entry, is_header};
 use super::manifest::{Known, State};
-use super::scan::{Damage, Scanned, scan};
+use super::scan::{Damage, Scanned, is_row, scan};
 
 /// Result of loading a file.
 pub enum Loaded {
@@ -91,15 +89,10 @@ pub fn load_from(
     let scanned = scan(&bytes, acknowledged, damage, &mut each);
     if !has_header && scanned.index.is_empty() {
         // The scan may regard a row as a torn end.
-        let is_too_short = length < WITH_ROW_BYTES_MIN && !has_row(&bytes);
+        let is_too_short = length < WITH_ROW_BYTES_MIN && !(0..bytes.len()).any(|at| is_row(&bytes, at));
         return Ok(if is_too_short { Loaded::Unfinished } else { Loaded::Unknown });
     }
     Ok(Loaded::Scanned(scanned))
-}
-
-/// Whether an intact row is anywhere in the bytes.
-fn has_row(bytes: &[u8]) -> bool {
-    (0..bytes.len()).any(|at| bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_))))
 }
 
 /// The bytes after the rows.

@@ -264,9 +264,7 @@ impl<'a> Walk<'a> {
 
     /// Whether a row or a batch starts at `at`, or the file ends at `at`.
     fn is_next(&self, at: Offset) -> bool {
-        at == self.bytes.len()
-            || self.batch(at).is_some()
-            || self.bytes.get(at..).is_some_and(|rest| matches!(take_row(rest), Taken::Row(_)))
+        at == self.bytes.len() || self.batch(at).is_some() || is_row(self.bytes, at)
     }
 
     /// Splits a batch into intact rows and damaged places. If a later batch overwrote the
@@ -286,8 +284,7 @@ impl<'a> Walk<'a> {
             };
             // If the lengths of the damaged row are wrong, searches for the next intact row.
             let by_length = at + bytes;
-            let is_row = |at: Offset| at < end && matches!(take_row(rest(self.bytes, at)), Taken::Row(_));
-            let fits = bytes > 1 && (by_length == end || is_row(by_length));
+            let fits = bytes > 1 && (by_length == end || (by_length < end && is_row(self.bytes, by_length)));
             let mut next = if fits { self.end_of_damaged(at, by_length) } else { at + 1 };
             while next < end && !matches!(self.search(next), Taken::Row(_)) {
                 next += 1;
@@ -319,6 +316,11 @@ impl<'a> Walk<'a> {
         }
         by_length
     }
+}
+
+/// Whether an intact row starts at `at`.
+pub fn is_row(bytes: &[u8], at: Offset) -> bool {
+    matches!(take_row(rest(bytes, at)), Taken::Row(_))
 }
 
 /// The bytes from `at` on; none after the end.

@@ -116,16 +116,8 @@ final class Program {
         errors = Files.createTempFile("tacho-err", ".txt");
         output.toFile().deleteOnExit();
         errors.toFile().deleteOnExit();
-        List<String> command =
-                new ArrayList<>(
-                        List.of(
-                                Jdks.java(jdk).toString(),
-                                "-Xshare:auto",
-                                "-XX:+UseSerialGC",
-                                // Most programs are too short to gain from C2. It would take a third
-                                // of their processor time.
-                                "-XX:TieredStopAtLevel=1",
-                                "-Dfile.encoding=UTF-8"));
+        List<String> command = new ArrayList<>(Jdks.command(jdk));
+        command.addAll(List.of("-Xshare:auto", "-Dfile.encoding=UTF-8"));
         command.addAll(options);
         if (!bare) {
             command.add(

@@ -60,15 +60,8 @@ final class Watched implements AutoCloseable {
             List<String> launch)
             throws IOException {
         server.copy = new ByteArrayOutputStream();
-        List<String> command =
-                new ArrayList<>(
-                        List.of(
-                                Jdks.java(jdk).toString(),
-                                "-Xmx256m",
-                                "-XX:+UseSerialGC",
-                                // The programs are too short to gain from C2. It would take a third
-                                // of their processor time.
-                                "-XX:TieredStopAtLevel=1"));
+        List<String> command = new ArrayList<>(Jdks.command(jdk));
+        command.add("-Xmx256m");
         command.addAll(agents);
         command.addAll(launch);
         ProcessBuilder builder =
