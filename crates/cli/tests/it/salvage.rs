@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 use tacho_drivers::embedded::Embedded;
@@ -14,7 +13,7 @@ use tacho_store::{Driver, Table};
 use crate::support::checked::{check, copy, files, is_segment, of, records, repair, unlocked};
 use crate::support::damaged::{contents, damage_row};
 use crate::support::filled::{SECOND, START, directory, in_runtime};
-use crate::support::{Server, run, wait_for};
+use crate::support::{Server, run, run_refused, wait_for};
 
 /// Keys of the rows of `Table::Series` for samples, one row for each group. A key is the partition, then the clustering.
 fn groups_of_samples(data: &Path) -> Vec<Vec<u8>> {
@@ -445,23 +444,11 @@ fn remedies<'a>(findings: &'a [Value], kind: &str) -> BTreeSet<&'a str> {
     of_kind.map(|finding| finding["remedy"].as_str().unwrap()).collect()
 }
 
-/// The exit code and the message of a server that refuses the directory. A server that starts nevertheless is ended after five
-/// minutes by `timeout`, with exit code 124.
+/// The exit code and the message of a server that refuses the directory.
 fn refused_start(data: &Path) -> (Option<i32>, String) {
-    let mut serve = Command::new("timeout");
-    serve.args([
-        "300",
-        env!("CARGO_BIN_EXE_tacho"),
-        "serve",
-        "--http",
-        "127.0.0.1:0",
-        "--records",
-        "127.0.0.1:0",
-        "--data",
-    ]);
-    let output = serve.arg(data).env("NO_COLOR", "1").output().unwrap();
-    let texts = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    (output.status.code(), texts.concat())
+    let serve = ["serve", "--http", "127.0.0.1:0", "--records", "127.0.0.1:0", "--data"];
+    let (code, stdout, stderr) = run_refused(&[&serve[..], &[data.to_str().unwrap()]].concat());
+    (code, format!("{stdout}{stderr}"))
 }
 
 /// All files with their lengths, except lock files, and all directories with 0.

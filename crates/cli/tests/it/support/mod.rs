@@ -281,8 +281,16 @@ fn unchunk(mut raw: &[u8]) -> Vec<u8> {
 
 /// Exit code, stdout and stderr of `tacho` with `args`.
 pub fn run(args: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(tacho())
-        .args(args)
+    finish(Command::new(tacho()).args(args))
+}
+
+/// Like [`run`]. A server that starts although it should be refused is ended by `timeout` after five minutes, with exit code 124.
+pub fn run_refused(args: &[&str]) -> (Option<i32>, String, String) {
+    finish(Command::new("timeout").arg("300").arg(tacho()).args(args))
+}
+
+fn finish(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command
         .current_dir(std::env::temp_dir())
         .env("NO_COLOR", "1")
         .env_remove("TACHO_URL")
