@@ -12,6 +12,7 @@ TEST_TACHO  := target/test/tacho
 TEST_PARTS  := test-rust test-java test-fuzz test-lint test-node test-python test-page test-sbom test-bench
 # Some parts wait for timeouts much of their time, so three parts at a time keep two cores busy.
 TEST_JOBS   ?= 3
+TEST_LOGS   := target/test/logs
 # The features parquet and s3 are off by default. These packages are built and tested a second time with both.
 WITH_ALL := -p tacho-ingest -p tacho-backup -p tacho-cli --features tacho-cli/parquet,tacho-cli/s3
 
@@ -41,11 +42,15 @@ $(JAR_EXAMPLE): $(JAR_AGENT) $(shell find examples/bulletin-board/java -name '*.
 .PHONY: test
 test: packages $(JAR_AGENT) $(JAR_EXAMPLE) ## run all tests, three parts at a time (TEST_JOBS=3); needs no network except package registries
 	@begun=$$(date +%s); $(MAKE) --no-print-directory test-tacho && echo "make test-tacho: $$(($$(date +%s) - begun)) s"
-	@$(MAKE) --no-print-directory --keep-going --jobs=$(TEST_JOBS) --output-sync=target $(TEST_PARTS:%=timed-%)
+	@rm -rf $(TEST_LOGS) && mkdir -p $(TEST_LOGS)
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(TEST_JOBS) --output-sync=target $(TEST_PARTS:%=timed-%); code=$$?; \
+		scripts/test-failures.sh $(TEST_LOGS); exit $$code
 
 timed-%:
-	@begun=$$(date +%s); $(MAKE) --no-print-directory --assume-old=test-tacho $*; code=$$?; \
-		echo "make $*: $$(($$(date +%s) - begun)) s, exit $$code"; exit $$code
+	@begun=$$(date +%s); log=$(TEST_LOGS)/$*.log; \
+		$(MAKE) --no-print-directory --assume-old=test-tacho $* >$$log 2>&1; code=$$?; cat $$log; \
+		result="make $*: $$(($$(date +%s) - begun)) s, exit $$code"; echo "$$result" | tee -a $(TEST_LOGS)/times; \
+		[ $$code -eq 0 ] || mv $$log $(TEST_LOGS)/$*.failed; exit $$code
 
 .PHONY: test-quick
 test-quick: test-lint ## run the tests that need no server, no browser and no Java
