@@ -1,7 +1,8 @@
-// Measures the overhead of the agent. Runs the same program without the agent, with the agent and a rule that switches its calls
-// off, with the agent and a receiver that discards, and with the agent and a real server. The runs alternate, each in a new
-// process, so that drift of the machine affects all equally. Prints tables. It starts `observed.js` and `served.js`
-// (the measured processes), `load.js` (the load generator) and `sink.js` (the receiver).
+// Measures the overhead of the agent. Runs the same program with the agent disabled, with the agent and a rule that switches the
+// recording of the program's calls off, with the agent and a receiver that discards all records, and with the agent and a real
+// server. The runs alternate, each in a new process, so that drift of the machine affects all equally. Prints tables. It starts
+// `observed.js` and `served.js` (the measured processes), `sink.js` (the receiver) and `tacho serve` (the real server). The load
+// generator (`load.js`) runs in this process.
 
 import { spawn } from 'node:child_process';
 import { accessSync, mkdtempSync, rmSync } from 'node:fs';
@@ -16,7 +17,8 @@ const HELP = `usage: node bench/overhead.js [options]
   --forks N        processes for each measured setup (5)
   --traces N       traces in a process, the first half is not counted (1000000)
   --depth N        calls in a trace (10)
-  --gap-us N       mean pause between two traces (0), counted only as CPU time
+  --gap-us N       mean pause between two traces (0). In a pause the process does not sleep, it runs its event loop.
+                   This time is part of cpu_us, but not of median_us, mean_us and p99_us
   --seconds N      duration of the load on the HTTP server (6), the first third is not counted
   --connections N  concurrent connections to the HTTP server (16)
   --only NAME      methods or http

@@ -15,7 +15,8 @@ from .outbox import Outbox
 from .totals import Totals
 from .track import Home
 
-# Maximum number of waiting samples, and of waiting entries; the sender empties the lists some 20 times a second.
+# Maximum number of waiting samples, and of waiting entries. The sender empties the lists, sleeps for at most 50 ms (1 s after an
+# error), and repeats.
 RECORDS_MAX = 65_536
 # Limit on the size of the waiting entries. Above it, further entries are dropped.
 BYTES_MAX = 16 << 20
@@ -70,8 +71,8 @@ class Inbox:
     # ---- the sender's side ----
 
     def empty_into(self, outbox: Outbox, totals: Totals) -> None:
-        """Moves all records into the outbox. Drops and counts them if the outbox is full. A record on the wire has up to 1,000
-        samples of one series and type."""
+        """Moves all samples and entries into the outbox. Drops and counts them if the outbox is full. Up to 1,000 samples of one
+        series and type form one record of a DATA frame."""
         points: dict[tuple[Labels, int], list[tuple[int, Value]]] = {}
         for _ in range(len(self.samples)):
             series, at, value = self.samples.popleft()

@@ -414,15 +414,16 @@ fn symbolic_links_are_not_followed_except_for_the_settings() {
 }
 
 #[test]
-fn files_that_are_changed_in_place_are_read_again_and_files_that_permit_losses_are_omitted() {
+fn files_changed_in_place_are_read_again_and_permissions_to_start_without_a_file_are_not_copied() {
     let place = Place::new();
     place.create().unwrap();
     let path = place.data.join("chunks/MANIFEST");
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "MANIFEST").unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-    for lost in ["chunks/MANIFEST.lost", "journal/00000000000000000001.journal.lost"] {
-        fs::write(place.data.join(lost), "").unwrap();
+    // With these files, an operator permits a start although segment files, or the journal of generation 1, are missing.
+    for permission in ["chunks/MANIFEST.lost", "journal/00000000000000000001.lost"] {
+        fs::write(place.data.join(permission), "").unwrap();
     }
     assert_eq!(Source::at_rest(&place.data).unwrap().ignored, [""; 0]);
     place.restore(&place.create().unwrap().record).unwrap();

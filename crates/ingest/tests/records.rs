@@ -187,16 +187,17 @@ fn records_of_invalid_types_are_refused_one_by_one() {
     check_declared("record type without a name", 4, &[]);
     keeps(5, &[]);
     let begins = "n".repeat(32);
-    let reason = format!("name of record type of 257 bytes, at most 256 are allowed (begins \"{begins}\")");
+    let reason =
+        format!("the name of the record type has 257 bytes, at most 256 are allowed (begins \"{begins}\")");
     check_declared(&reason, 6, &[]);
-    check_declared("record type \"t\": the name of field 0 is empty", 7, &[truth]);
+    check_declared("record type \"t\": the name of field 1 is empty", 7, &[truth]);
     keeps(8, &[truth]);
-    let reason = "record type \"t\": name of field 0 of 257 bytes, at most 256 are allowed";
+    let reason = "record type \"t\": the name of field 1 has 257 bytes, at most 256 are allowed";
     check_declared(reason, 9, &[truth]);
     check_declared("record type \"t\": field \"a\" is given twice", 10, &[truth]);
     check_declared("record type \"t\": a field may not be named \"trace_id\"", 11, &[truth]);
     keeps(12, &[truth]);
-    let reason = "record type \"t\": unit of field \"a\" of 65 bytes, at most 64 are allowed";
+    let reason = "record type \"t\": the unit of field \"a\" has 65 bytes, at most 64 are allowed";
     check_declared(reason, 13, &[truth]);
     let mut session = session();
     let names: Vec<String> =

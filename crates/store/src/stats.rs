@@ -35,7 +35,7 @@ pub struct Stats {
     /// Now: series that the index finds by the hash of a sender's text, and the part of `index_bytes` for these hashes.
     pub spellings: usize,
     pub spellings_bytes: usize,
-    /// Now: limit on chunks, in the driver and for records in memory.
+    /// Now: limit on the sum of the chunks in the driver and the chunks that the records in memory will need (an estimate).
     pub chunks_max: usize,
     /// Now: memory of records that are not in the driver yet, bytes, and its limit.
     pub open_bytes: usize,
@@ -49,7 +49,7 @@ pub struct Stats {
     pub upkeep: UpkeepStats,
     /// Accepted records by kind: samples, entries, completed calls.
     pub records: [u64; 3],
-    /// Samples that were replaced before they were sealed, because a later sample has the same time.
+    /// Samples that a flush did not write, because a sample of the same series and time arrived after them in the generation.
     pub samples_replaced: u64,
     pub batches: u64,
     pub batches_repeated: u64,

@@ -2,7 +2,7 @@
 //!
 //! | in a directory | in a bucket |
 //! |---|---|
-//! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy on the server, delete |
+//! | write in `incoming/`, read back, rename | upload to `incoming/`, read back, copy by the service, delete |
 //! | lock by the operating system | objects in `locks/`, each valid for ten minutes after its process last renewed it |
 //!
 //! Files of 8 MiB or more are sent in parts. The environment has the credentials, as for other programs: `AWS_ACCESS_KEY_ID`,

@@ -1,5 +1,5 @@
-//! HTTP for the S3 client, with the libraries that the program already has. The client's own HTTP library would need another
-//! implementation of TLS, and a C compiler for it.
+//! HTTP for the S3 client, with the libraries that the program already has. The client's own HTTP library (reqwest) would
+//! bring a second cryptographic library for TLS (aws-lc) in addition to ring.
 
 use std::fmt;
 use std::io;

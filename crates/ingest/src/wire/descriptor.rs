@@ -9,7 +9,8 @@ use tacho_model::varint::{put_bytes, put_varint};
 use super::{RECORD_FIELDS_MAX, RECORD_UNIT_BYTES_MAX};
 use crate::reader::{Flaw, Reader};
 
-/// Members of the entry of a record that a call has written. They name this call, and follow the fields of the record.
+/// A declared record is stored as an entry whose text is a JSON object. If the record was written during a call, the object ends
+/// with these two members, which identify the call.
 pub(super) const TRACE_MEMBER: &str = "trace_id";
 pub(super) const SPAN_MEMBER: &str = "span_id";
 
@@ -81,15 +82,17 @@ pub enum RecordTypeError {
     #[error("record type without a name")]
     NameEmpty,
     #[error(
-        "name of record type of {bytes} bytes, at most {LABEL_NAME_BYTES_MAX} are allowed (begins {begins:?})"
+        "the name of the record type has {bytes} bytes, at most {LABEL_NAME_BYTES_MAX} are allowed (begins {begins:?})"
     )]
     NameTooLong { bytes: usize, begins: String },
     #[error("record type {name:?} has {count} fields, at most {RECORD_FIELDS_MAX} are allowed")]
     TooManyFields { name: String, count: usize },
+    /// `field` counts from 1.
     #[error("record type {name:?}: the name of field {field} is empty")]
     FieldEmpty { name: String, field: usize },
+    /// `field` counts from 1.
     #[error(
-        "record type {name:?}: name of field {field} of {bytes} bytes, at most {LABEL_NAME_BYTES_MAX} are allowed"
+        "record type {name:?}: the name of field {field} has {bytes} bytes, at most {LABEL_NAME_BYTES_MAX} are allowed"
     )]
     FieldTooLong { name: String, field: usize, bytes: usize },
     #[error("record type {name:?}: field {field:?} is given twice")]
@@ -99,7 +102,7 @@ pub enum RecordTypeError {
     #[error("record type {name:?}: type {value} of field {field:?} is unknown")]
     FieldType { name: String, field: String, value: u8 },
     #[error(
-        "record type {name:?}: unit of field {field:?} of {bytes} bytes, at most {RECORD_UNIT_BYTES_MAX} are allowed"
+        "record type {name:?}: the unit of field {field:?} has {bytes} bytes, at most {RECORD_UNIT_BYTES_MAX} are allowed"
     )]
     UnitTooLong { name: String, field: String, bytes: usize },
 }
@@ -152,10 +155,10 @@ impl<'a> Described<'a> {
         let (value, text, unit) = self.fields.get(position).copied().unwrap_or_default();
         let (name, field) = (self.name.to_owned(), text.to_owned());
         if text.is_empty() {
-            return Err(RecordTypeError::FieldEmpty { name, field: position });
+            return Err(RecordTypeError::FieldEmpty { name, field: position + 1 });
         }
         if text.len() > LABEL_NAME_BYTES_MAX {
-            return Err(RecordTypeError::FieldTooLong { name, field: position, bytes: text.len() });
+            return Err(RecordTypeError::FieldTooLong { name, field: position + 1, bytes: text.len() });
         }
         if text == TRACE_MEMBER || text == SPAN_MEMBER {
             return Err(RecordTypeError::FieldReserved { name, field });

@@ -114,7 +114,8 @@ struct Sorter<'a> {
 #[derive(Default)]
 struct Sorted {
     refused: Refused,
-    /// Positions in the sender's batch of the series that were not removed, by kind. `None` if no series was removed.
+    /// For each kind, the positions of the series that were not removed, counted in the batch as the sender sent it. `None` if no
+    /// series was removed.
     kept: Option<[Vec<usize>; 3]>,
 }
 

@@ -130,7 +130,8 @@ impl Rules {
         let id = self.last_id + 1;
         let rule = Rule { id, service, instance, state, pattern, since: now, kept: keep };
         rule.check()?;
-        // Patterns from the file are not checked here, so that a server starts with all rules that an earlier version accepted.
+        // The syntax of a pattern is checked only here, not when rules are read from the file. So a server starts even if an
+        // earlier version accepted patterns that this version refuses.
         pattern::check(&rule.pattern)?;
         let is_replaced = |old: &Rule| rule.covers(old) && (keep || !old.kept);
         let replaced: Vec<u64> = self.list.iter().filter(|old| is_replaced(old)).map(|old| old.id).collect();

@@ -1,4 +1,4 @@
-//! Forms groups of series that are sealed for the first time.
+//! Forms groups of series that are flushed for the first time.
 //!
 //! A series is assigned once, by its labels and times only. The series row that is then written keeps the assignment.
 

@@ -1,4 +1,5 @@
-//! Assigns the series of samples of a generation to groups. Every series has a home group before its chunks are written.
+//! Assigns the series of samples of a generation to groups. The home group of a series is the group into whose chunks flushes
+//! write its samples. The first flush of the series assigns it, before it writes chunks.
 //!
 //! ```text
 //!   newcomers -> order.rs -> form.rs -> series rows -> index -> shares (members per group) -> seal/samples.rs

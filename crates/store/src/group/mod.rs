@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   home.rs    assigns each series of a generation to a group
-//!   form.rs    forms groups of new series with the same times, at their first seal
+//!   form.rs    forms groups of new series with the same times, at their first flush
 //!   order.rs   orders series by their labels
 //!   plan.rs    selects the columns that a read decodes, and the chunks whose statistics are enough
 //!   piece.rs   merges overlapping parts into pieces that do not overlap

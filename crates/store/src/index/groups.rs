@@ -26,7 +26,8 @@ pub struct Groups {
     /// Members of all groups, concatenated.
     members: Vec<SeriesNumber>,
     numbers: Numbers,
-    /// The home group of each series, by series number; [`NO_HOME`] if the series has no group.
+    /// The home group of each series, by series number: the group into whose chunks flushes write its samples. [`NO_HOME`] if the
+    /// series has no group.
     homes: Vec<(GroupNumber, u16)>,
     /// Further groups of a series. Few series have any.
     others: HashMap<SeriesNumber, Vec<Place>>,

@@ -1,8 +1,9 @@
 //! Reads the samples of series in a time range.
 //!
-//! Series with the same home group form a unit. Each row is read once per unit. Its column of times is decoded once, unless
-//! several threads share its columns. Many units share one call to the driver. A generation is read from memory until
-//! its flush has ended, and from the driver afterwards.
+//! The first flush of a series assigns its home group (`docs/format/keys.md`). From then on, every flush writes the samples of
+//! the series into chunks of this group. Series with the same home group form a unit. Each row is read once per unit. Its column
+//! of times is decoded once, unless several threads share its columns. Many units share one call to the driver. A generation is
+//! read from memory until its flush has ended, and from the driver afterwards.
 //!
 //! Path of one record. Before: `flush.rs` put its chunk into the driver. After: `server/src/http/` passes it to `query`.
 
@@ -30,11 +31,11 @@ use crate::threads::Threads;
 use crate::{Error, ErrorKind, Result};
 
 /// Limits on the units per call to the driver. The maximum applies to ranges shorter than [`CHUNK_SPAN_MAX_NS`] and to
-/// reads of short series, which have few rows per unit. The minimum applies to long ranges.
+/// [`short_samples`], which reads few rows per unit. The minimum applies to long ranges.
 const UNITS_AT_ONCE_MAX: u64 = 128;
 const UNITS_AT_ONCE_MIN: u64 = 4;
-/// Limit on the rows of each group and span class in a read of short series. Such a read keeps the rows of up to
-/// [`UNITS_AT_ONCE_MAX`] units in memory.
+/// Limit of [`short_samples`] on the rows that each group has in one span class ([`Span`]: the limit on the time that a chunk
+/// covers). Such a read keeps the rows of up to [`UNITS_AT_ONCE_MAX`] units in memory.
 const SHORT_ROWS_MAX: usize = 4;
 /// Largest number of values that are decoded on the calling thread. Decoding so many values takes about 200 us. For
 /// fewer values, moving to another thread would take a large part of that time.
@@ -46,7 +47,7 @@ const VALUES_A_THREAD: usize = 1 << 16;
 const PARTS_A_THREAD: usize = 4;
 const PART_COLUMNS_MIN: usize = 4;
 
-/// Series with the same home group, or one series without a group.
+/// Series with the same home group, or one series without a home group.
 #[derive(Default)]
 struct Unit {
     /// Series number in the index, and position in the answer.
@@ -147,7 +148,7 @@ fn units(reader: &Reader, series: &[SeriesId]) -> Vec<Unit> {
             units.push(Unit::default());
             units.len() - 1
         };
-        // Series that were never sealed have no home group. Each forms its own unit.
+        // A series has no home group before its first flush. Each such series forms its own unit.
         let unit = match index.home(number) {
             Some((group, _)) => *by_home.entry(group).or_insert_with(new),
             None => new(),
@@ -194,7 +195,7 @@ async fn read(
     find_groups(reader, units);
     let units = &*units;
     let scans = scans(units, question.reach, rows_max);
-    // Without a scan the driver is not read: series that were never sealed are only in memory.
+    // Without a scan the driver is not read: series that were never flushed are only in memory.
     let parts = parts(units, question);
     let rows = if scans.is_empty() { Vec::new() } else { reader.driver.read_parts(scans, parts).await? };
     if rows.iter().any(|rows| rows_max.is_some_and(|max| rows.len() > max)) {

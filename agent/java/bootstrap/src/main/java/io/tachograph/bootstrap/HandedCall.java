@@ -8,9 +8,11 @@ import java.util.concurrent.atomic.AtomicInteger;
  * call, such as a request that is answered later ({@link Recorder#leave}). In the second kind, a
  * thread only begins a call, such as a request whose answer is a promise ({@link Recorder#begin}).
  *
- * <p>The segment of the call is known when the thread leaves the call. When any thread ends the
- * call, the sender writes the last part of that segment. A call that never ends costs only this
- * object, which is garbage-collected with the promise or request that refers to it.
+ * <p>When the sender reaches the position in the ring at which the thread left the call, it writes
+ * the part up to there, and keeps the number of the call's segment ({@link #rest}). After any
+ * thread has ended the call, the sender writes the last part of the segment, with the exit of the
+ * call. A call that never ends costs only this object, which is garbage-collected with the promise
+ * or request that refers to it.
  *
  * <p>Before: {@link Recorder}. After: {@code io.tachograph.core.send.HandedCalls}.
  */
@@ -100,7 +102,7 @@ public final class HandedCall {
     }
 
     private static boolean hasRoom(ThreadBuffer buffer) {
-        // A buffer without a slot drops and counts the call.
+        // A buffer without a pool (slot < 0) needs no room: it drops and counts the call.
         return buffer.slot < 0 || buffer.wordsFit(WORDS) && buffer.objectsFit(OBJECTS);
     }
 
