@@ -1,4 +1,4 @@
-//! How do columns become a chunk of version 1 (entries) or 4 (executions)? Each column is encoded with the best codec (`codec/`,
+//! How do columns become a chunk of version 1 (entries) or 5 (executions)? Each column is encoded with the best codec (`codec/`,
 //! `text/`) when it is added. `finish` then writes the header and the columns.
 //!
 //! This file and `chunk.rs` use each other: this file writes the prefix with the constants that `chunk.rs` checks, and `chunk.rs`
@@ -6,9 +6,9 @@
 
 use tacho_model::{Kind, TimeRange, ValueType};
 
-use crate::chunk::{MAGIC, PREFIX_BYTES, SUMMARY_VERSION, VERSION};
+use crate::chunk::{CALLER_VERSION, MAGIC, PREFIX_BYTES, VERSION};
 use crate::codec::{Encoded, Numbers};
-use crate::header::{ColumnInfo, Header, OPERATION_COLUMNS, Tables};
+use crate::header::{ColumnInfo, Header, Tables};
 use crate::{Encoding, FilterInfo, Role, SummaryInfo, codec, text};
 
 pub(crate) struct Builder<'a> {
@@ -77,10 +77,11 @@ impl<'a> Builder<'a> {
         let (start, end) = (range.start, range.end);
         let (time_error_max, members, times, columns) = (0, vec![], None, self.columns);
         let (filters, filter_bytes) = self.filters.unzip();
-        let version = if filters.is_some() { SUMMARY_VERSION } else { VERSION };
-        let operations: usize = columns.iter().take(OPERATION_COLUMNS).map(|column| column.bytes).sum();
-        let operations = self.body.get(..operations).unwrap_or_default();
-        let summary = filters.is_some().then(|| SummaryInfo::of(&self.summary, operations));
+        let version = if filters.is_some() { CALLER_VERSION } else { VERSION };
+        let names = tables.as_ref().map_or(0, Tables::name_columns);
+        let names: usize = columns.iter().take(names).map(|column| column.bytes).sum();
+        let names = self.body.get(..names).unwrap_or_default();
+        let summary = filters.is_some().then(|| SummaryInfo::of(&self.summary, names));
         let filter_bytes = filter_bytes.unwrap_or_default();
         let header = Header {
             kind,

@@ -7,7 +7,7 @@ use tacho_model::{Entry, Kind, TimeRange, TraceId};
 
 use crate::bytes::Reader;
 use crate::columns::Columns;
-use crate::header::{Front, OPERATION_COLUMNS};
+use crate::header::Front;
 use crate::limits::CHUNK_HEADER_BYTES_MAX;
 use crate::samples::SampleColumns;
 use crate::times::Times;
@@ -24,9 +24,11 @@ pub(crate) const VERSION: u8 = 1;
 pub(crate) const GROUP_VERSION: u8 = 2;
 /// Version of old chunks of executions: version 1 with filters between header and columns.
 pub(crate) const FILTER_VERSION: u8 = 3;
-/// Version of chunks of executions: version 3 with a summary between filters and columns.
-pub(crate) const SUMMARY_VERSION: u8 = 4;
-/// Number of bytes before the header in versions 1, 3 and 4.
+/// Version of old chunks of executions: version 3 with a summary between filters and columns.
+const SUMMARY_VERSION: u8 = 4;
+/// Version of chunks of executions: version 4 with a table of callers.
+pub(crate) const CALLER_VERSION: u8 = 5;
+/// Number of bytes before the header in all versions except 2.
 pub(crate) const PREFIX_BYTES: usize = 20;
 /// Number of bytes before the header in version 2, which has no checksum of the body.
 pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
@@ -35,9 +37,9 @@ pub(crate) const GROUP_PREFIX_BYTES: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Chunk<'a> {
     header: Cow<'a, Header>,
-    /// Only in versions 3 and 4.
+    /// Only in version 3 and above.
     filters: &'a [u8],
-    /// Only in version 4.
+    /// Only in version 4 and above.
     summary: &'a [u8],
     body: &'a [u8],
     /// Checksum of the columns. `None` in version 2, in which each column has its own checksum.
@@ -91,13 +93,13 @@ impl<'a> Chunk<'a> {
         Opened::of(bytes, whole).map(|opened| opened.header)
     }
 
-    /// Byte ranges that [`Chunk::open_summary`] needs: the header, and the summary with the operations. `front` is the start of
-    /// the chunk. `None` if `front` is damaged or lacks a part of the header.
+    /// Byte ranges that [`Chunk::open_summary`] needs: the header, and the summary with the names that follow it. `front` is the
+    /// start of the chunk. `None` if `front` is damaged or lacks a part of the header.
     pub fn summary_parts(front: &[u8]) -> Option<Vec<Range<usize>>> {
         let Opened { header, body, .. } = Opened::of(front, u32::MAX as usize).ok()?;
         let begin = front.len() - body.len();
         let summary = begin.checked_add(header.filter_bytes())?;
-        let end = summary.checked_add(header.summary_bytes())?.checked_add(header.operation_bytes())?;
+        let end = summary.checked_add(header.summary_bytes())?.checked_add(header.name_bytes())?;
         Some(vec![0..begin, summary..end])
     }
 
@@ -211,8 +213,8 @@ impl<'a> Chunk<'a> {
 
     /// The summary. `None` if the chunk has none. Fails if the summary is damaged; the records may still be readable.
     pub fn summary(&self) -> Result<Option<CallSummary>, Error> {
-        let operations = self.body.get(..self.header.operation_bytes()).unwrap_or_default();
-        summary_of(&self.header, &[self.summary, operations].concat())
+        let names = self.body.get(..self.header.name_bytes()).unwrap_or_default();
+        summary_of(&self.header, &[self.summary, names].concat())
     }
 
     /// The trace ids of the segments, in order. Decodes only the columns that determine them.
@@ -260,8 +262,8 @@ impl Prefix {
             return Err(Error::Magic { got });
         }
         let [version, kind, reserved @ ..] = reader.array::<4>("version and kind")?;
-        if version > SUMMARY_VERSION {
-            return Err(Error::Version { got: version, known: SUMMARY_VERSION });
+        if version > CALLER_VERSION {
+            return Err(Error::Version { got: version, known: CALLER_VERSION });
         }
         let header_bytes = u32::from_le_bytes(reader.array("header length")?);
         let of_group = version == GROUP_VERSION;
@@ -296,7 +298,8 @@ impl<'a> Opened<'a> {
             (GROUP_VERSION, _) => return Err(Error::value("kind of a group", kind as u8)),
             (FILTER_VERSION, Kind::Execution) => Header::take(kind, fields, whole, Front::Filters)?,
             (SUMMARY_VERSION, Kind::Execution) => Header::take(kind, fields, whole, Front::Summary)?,
-            (FILTER_VERSION | SUMMARY_VERSION, _) => {
+            (CALLER_VERSION, Kind::Execution) => Header::take(kind, fields, whole, Front::Callers)?,
+            (FILTER_VERSION | SUMMARY_VERSION | CALLER_VERSION, _) => {
                 return Err(Error::value("kind of a chunk with filters", kind as u8));
             }
             _ => Header::take(kind, fields, whole, Front::Nothing)?,
@@ -310,19 +313,20 @@ fn check_body_bytes(header: &Header, got: usize) -> Result<(), Error> {
     check_length(header.columns().fold(front, |sum, column| sum.saturating_add(column.bytes)), got)
 }
 
-/// Decodes the summary. `bytes` begins with the bytes of the summary; those of the columns of operations follow.
+/// Decodes the summary. `bytes` begins with the bytes of the summary; those of the columns of names follow.
 fn summary_of(header: &Header, bytes: &[u8]) -> Result<Option<CallSummary>, Error> {
     let (Some(info), Some(tables)) = (header.summary.filter(|info| info.bytes > 0), header.tables) else {
         return Ok(None);
     };
-    let wanted = info.bytes.saturating_add(header.operation_bytes());
+    let wanted = info.bytes.saturating_add(header.name_bytes());
     let short = Error::Short { what: "summary", wanted, left: bytes.len() };
     let bytes = bytes.get(..wanted).ok_or(short)?;
     info.verify(bytes)?;
-    let (summary, operations) = bytes.split_at(info.bytes);
-    let infos = header.columns.get(..OPERATION_COLUMNS).unwrap_or_default();
-    let operations = execution::operations(&mut Columns::new(infos, operations), &tables)?;
-    let summary = summary::decode(summary, operations.into())?;
+    let (summary, names) = bytes.split_at(info.bytes);
+    let mut names = Columns::new(header.name_columns(), names);
+    let operations = execution::operations(&mut names, &tables)?;
+    let callers = execution::callers(&mut names, &tables)?;
+    let summary = summary::decode(summary, operations.into(), callers.into())?;
     summary::check_header(&summary, header)?;
     Ok(Some(summary))
 }

@@ -68,9 +68,10 @@ pub struct CodecSet {
 pub(crate) mod form {
     /// A column of equal values, which takes no bytes in the body.
     pub(crate) const UNIFORM: u8 = 48;
-    /// Statistics of floats as integers with a number of decimals.
+    /// The statistics of a column of floats (minimum, maximum, first and last value), written as decimal numbers.
     pub(crate) const DECIMALS: u8 = 49;
-    /// Slots of templates: numbers with leading zeros, hexadecimal numbers, UUIDs, repeated words.
+    /// Forms of a slot, a part that varies in the texts of one template (`text/templates/`): numbers with leading zeros,
+    /// hexadecimal numbers, UUIDs, repeated words.
     pub(crate) const PADDED: u8 = 50;
     pub(crate) const HEXADECIMAL: u8 = 51;
     pub(crate) const ID: u8 = 52;

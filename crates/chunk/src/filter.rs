@@ -1,6 +1,6 @@
-//! Can a chunk have a trace or a request id? A chunk of executions has a split-block Bloom filter for each of the two kinds of id
-//! (Putze, Sanders, Singler, JEA 14, 2009; the form of Apache Parquet). The filters come before the columns and have their own
-//! checksum, so a reader can use them without the columns.
+//! Can a chunk have a given trace id or request id? A chunk of executions has a split-block Bloom filter for each of the two
+//! kinds of id (Putze, Sanders, Singler, JEA 14, 2009; the form of Apache Parquet). The filters come before the columns and have
+//! their own checksum, so a reader can use them without the columns.
 //!
 //! A filter has blocks of 256 bits. An id sets eight bits of one block, one in each word of 32 bits. A filter accepts every id
 //! that it was made with, and about 1 % of all other ids.

@@ -25,9 +25,9 @@ pub struct Header {
     pub tables: Option<Tables>,
     /// Length of the whole chunk, bytes.
     pub bytes: usize,
-    /// Only for executions of versions 3 and 4.
+    /// Only for executions of version 3 and above.
     pub filters: Option<FilterInfo>,
-    /// Only for executions of version 4.
+    /// Only for executions of version 4 and above.
     pub summary: Option<SummaryInfo>,
     /// Only for samples.
     pub(crate) times: Option<TimesForm>,
@@ -78,17 +78,21 @@ pub(crate) struct Stored {
 }
 
 /// Number of columns with the operations: the first columns of executions.
-pub(crate) const OPERATION_COLUMNS: usize = 2;
+const OPERATION_COLUMNS: usize = 2;
+/// Number of columns with the callers, which follow the columns with the operations.
+const CALLER_COLUMNS: usize = 4;
 
-/// The parts of a chunk between header and columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a version of chunks of executions has. Each version has the parts of the versions before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Front {
-    /// Version 1.
+    /// Version 1: no parts between header and columns.
     Nothing,
-    /// Version 3.
+    /// Version 3: filters.
     Filters,
-    /// Version 4: filters and a summary.
+    /// Version 4: a summary.
     Summary,
+    /// Version 5: a table of callers.
+    Callers,
 }
 
 /// Number of rows and table entries in a chunk of executions.
@@ -100,6 +104,8 @@ pub struct Tables {
     pub keys: usize,
     pub shapes: usize,
     pub layouts: usize,
+    /// 0 in versions below 5.
+    pub callers: usize,
 }
 
 /// One column as listed in the header.
@@ -151,12 +157,13 @@ fn take_stats(reader: &mut Reader<'_>) -> Result<(ValueType, Stats), Error> {
 
 impl Tables {
     fn put(&self, out: &mut Vec<u8>) {
-        for n in [self.segments, self.operations, self.threads, self.keys, self.shapes, self.layouts] {
+        let Self { segments, operations, threads, keys, shapes, layouts, callers } = *self;
+        for n in [segments, operations, threads, keys, shapes, layouts, callers] {
             put_varint(out, n as u64);
         }
     }
 
-    fn take(reader: &mut Reader<'_>) -> Result<Self, Error> {
+    fn take(reader: &mut Reader<'_>, front: Front) -> Result<Self, Error> {
         Ok(Self {
             segments: reader.size("segments", CHUNK_RECORDS_MAX)?,
             operations: reader.size("operations", CHUNK_RECORDS_MAX)?,
@@ -164,7 +171,17 @@ impl Tables {
             keys: reader.size("attribute keys", CHUNK_RECORDS_MAX)?,
             shapes: reader.size("shapes", CHUNK_RECORDS_MAX)?,
             layouts: reader.size("layouts", CHUNK_RECORDS_MAX)?,
+            callers: match front {
+                Front::Callers => reader.size("callers", CHUNK_RECORDS_MAX)?,
+                Front::Nothing | Front::Filters | Front::Summary => 0,
+            },
         })
+    }
+
+    /// Number of columns with the names that a summary refers to: the first columns of executions. A chunk without callers
+    /// has no columns with callers.
+    pub(crate) const fn name_columns(&self) -> usize {
+        if self.callers == 0 { OPERATION_COLUMNS } else { OPERATION_COLUMNS + CALLER_COLUMNS }
     }
 }
 
@@ -213,10 +230,15 @@ impl Header {
         self.summary.map_or(0, |summary| summary.bytes)
     }
 
-    /// Bytes of the columns with the operations.
-    pub(crate) fn operation_bytes(&self) -> usize {
-        let first = self.columns.iter().take(OPERATION_COLUMNS);
-        first.fold(0, |sum, column| sum.saturating_add(column.bytes))
+    /// The columns with the names that a summary refers to. Empty for other kinds of records.
+    pub(crate) fn name_columns(&self) -> &[ColumnInfo] {
+        let count = self.tables.as_ref().map_or(0, Tables::name_columns);
+        self.columns.get(..count).unwrap_or_default()
+    }
+
+    /// Bytes of [`Self::name_columns`].
+    pub(crate) fn name_bytes(&self) -> usize {
+        self.name_columns().iter().fold(0, |sum, column| sum.saturating_add(column.bytes))
     }
 
     /// Appends the header of entries or executions, with the descriptions of its filters and its summary.
@@ -239,7 +261,7 @@ impl Header {
         }
     }
 
-    /// Decodes a header of version 1, 3 or 4. `bytes` is the length of the whole chunk.
+    /// Decodes a header of any version but 2. `bytes` is the length of the whole chunk.
     pub(crate) fn take(kind: Kind, fields: &[u8], bytes: usize, front: Front) -> Result<Self, Error> {
         let mut reader = Reader::new(fields);
         let count_max = if kind == Kind::Execution { CHUNK_EVENTS_MAX } else { CHUNK_RECORDS_MAX };
@@ -248,12 +270,12 @@ impl Header {
         let span = reader.varint("span")?;
         let end = start.checked_add_unsigned(span).ok_or_else(|| Error::value("span", span))?;
         let stats = (kind == Kind::Sample).then(|| take_stats(&mut reader)).transpose()?;
-        let tables = (kind == Kind::Execution).then(|| Tables::take(&mut reader)).transpose()?;
+        let tables = (kind == Kind::Execution).then(|| Tables::take(&mut reader, front)).transpose()?;
         let listed = reader.size("columns", CHUNK_COLUMNS_MAX)?;
         let columns = (0..listed).map(|_| ColumnInfo::take(&mut reader, bytes)).collect::<Result<_, _>>()?;
-        let has_filters = front != Front::Nothing;
+        let has_filters = front >= Front::Filters;
         let filters = has_filters.then(|| FilterInfo::take(&mut reader, bytes)).transpose()?;
-        let has_summary = front == Front::Summary;
+        let has_summary = front >= Front::Summary;
         let summary = has_summary.then(|| SummaryInfo::take(&mut reader, bytes)).transpose()?;
         reader.end("header")?;
         let (time_error_max, members, times) = (0, vec![], None);

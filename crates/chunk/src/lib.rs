@@ -52,8 +52,8 @@ pub use encoding::{Choice, CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
 pub use error::Error;
 pub use execution::{
-    AttributeData, AttributeRef, Call, ExecutionBlock, RowRef, Shape, Visit, Walker, encode_executions,
-    encode_executions_with, part_gap,
+    AttributeData, AttributeRef, BlockCallers, Call, Caller, ExecutionBlock, RowRef, Shape, Visit, Walker,
+    encode_executions, encode_executions_with, find_callers, part_gap,
 };
 pub use filter::{FilterInfo, Filters, REQUEST_ID};
 pub use group::{GroupColumn, encode_group, encode_group_by};
@@ -63,8 +63,8 @@ pub use role::Role;
 pub use samples::SampleColumns;
 pub use stats::{Stats, Sum, Summary};
 pub use summary::{
-    Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SKETCH_ERROR,
-    Sketch, SummarizedChunk, SummaryInfo, bucket_count, bucket_of, bucket_range, bucket_value,
+    Buckets, CallSummary, Cell, Edge, Link, LinkSource, LoosePart, PartKey, Point, RequestClass, RequestSlot,
+    SKETCH_ERROR, Sketch, SummarizedChunk, SummaryInfo, bucket_count, bucket_of, bucket_range, bucket_value,
 };
 pub use times::Times;
 pub use values::{ValueColumn, Values};

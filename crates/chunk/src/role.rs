@@ -38,6 +38,10 @@ roles! {
     LayoutCall = 20, "layout-call";
     LayoutKey = 21, "layout-key";
     LayoutForm = 22, "layout-form";
+    CallerSeriesHigh = 23, "caller-series-high";
+    CallerSeriesLow = 24, "caller-series-low";
+    CallerKind = 25, "caller-kind";
+    CallerName = 26, "caller-name";
     Base = 30, "base";
     TraceHigh = 31, "trace-high";
     TraceLow = 32, "trace-low";
@@ -51,6 +55,7 @@ roles! {
     FirstCall = 40, "first-call";
     Shape = 41, "shape";
     Layout = 42, "layout";
+    Caller = 43, "caller";
     Age = 50, "age";
     TimeGroup = 51, "time-group";
     Time = 52, "time";

@@ -93,7 +93,7 @@ fn some_chunks() -> Vec<Vec<u8>> {
         group(&at, &[column(0, Values::F64(&[0.25; 300])), column(1, Values::F64(&floats)), LOSSY]),
         encode_entries(&entries, &Encoding::default()),
         encode_entries(&lines, &Encoding::default()),
-        encode_executions(&block(&web::requests(60, 3), &web::operations())),
+        encode_executions(&block(&web::with_tasks(&web::requests(60, 3), 5), &web::operations())),
         std::fs::read(old).unwrap(),
     ]
 }
@@ -126,8 +126,8 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        if let Ok(read) = CallSummary::decode(&bytes, summary.operations.clone()) {
-            prop_assert_eq!(&CallSummary::decode(&read.encode(), summary.operations.clone()), &Ok(read));
+        if let Ok(read) = CallSummary::decode(&bytes, summary.operations.clone(), summary.callers.clone()) {
+            prop_assert_eq!(&CallSummary::decode(&read.encode(), summary.operations.clone(), summary.callers.clone()), &Ok(read));
         }
     }
 
@@ -272,12 +272,12 @@ fn with_summary(good: &[u8], change: impl Fn(&mut CallSummary), version: u8) -> 
 fn a_summary_with_valid_checksums_that_contradicts_the_chunk_does_not_hide_records() {
     let good = encode_executions(&block(&web::requests(60, 3), &web::operations()));
     let whole = Chunk::open(&good).unwrap();
-    assert_eq!(with_summary(&good, |_| (), 1), good);
+    assert_eq!(with_summary(&good, |_| (), 2), good);
     let later = |summary: &mut CallSummary| {
         summary.points.iter_mut().for_each(|point| point.slot += 5);
         summary.requests.iter_mut().for_each(|requests| requests.slot += 5);
     };
-    let bytes = with_summary(&good, later, 1);
+    let bytes = with_summary(&good, later, 2);
     let chunk = Chunk::open(&bytes).unwrap();
     let error = chunk.summary().unwrap_err();
     assert!(matches!(error, Error::SummarySlot { .. }), "{error}");
@@ -285,9 +285,9 @@ fn a_summary_with_valid_checksums_that_contradicts_the_chunk_does_not_hide_recor
     assert_eq!(chunk.executions(), whole.executions());
     assert_eq!(chunk.check(), Ok(Checked { summary: Some(error), ..Checked::default() }));
 
-    let bytes = with_summary(&good, |_| (), 2);
+    let bytes = with_summary(&good, |_| (), 3);
     let chunk = Chunk::open(&bytes).unwrap();
-    let newer = Error::SummaryVersion { got: 2, known: 1 };
+    let newer = Error::SummaryVersion { got: 3, known: 2 };
     assert_eq!((chunk.summary(), chunk.executions()), (Err(newer.clone()), whole.executions()));
     assert_eq!(chunk.check(), Ok(Checked { summary: Some(newer), ..Checked::default() }));
 }
@@ -299,16 +299,17 @@ fn a_summary_of_other_calls_is_detected() {
     let [a, b] = &summaries;
     assert_ne!(a, b);
     let bytes = b.encode();
-    assert_eq!(CallSummary::decode(&bytes, b.operations.clone()).as_ref(), Ok(b));
+    assert_eq!(CallSummary::decode(&bytes, b.operations.clone(), b.callers.clone()).as_ref(), Ok(b));
     for length in 0..bytes.len() {
         assert!(
-            CallSummary::decode(&bytes[..length], b.operations.clone()).is_err(),
+            CallSummary::decode(&bytes[..length], b.operations.clone(), b.callers.clone()).is_err(),
             "a cut to {length} bytes was not detected"
         );
     }
-    let version =
-        |version: u8| CallSummary::decode(&[version], b.operations.clone()).unwrap_err().to_string();
-    assert_eq!(version(2), "summary version 2 is newer than this program knows (at most 1)");
+    let version = |version: u8| {
+        CallSummary::decode(&[version], b.operations.clone(), b.callers.clone()).unwrap_err().to_string()
+    };
+    assert_eq!(version(3), "summary version 3 is newer than this program knows (at most 2)");
     assert_eq!(version(0), "version of the summary is 0, which is invalid");
 }
 
@@ -337,7 +338,7 @@ fn say(damage: impl FnOnce(&mut Vec<u8>)) -> String {
 #[test]
 fn errors_name_value_and_place() {
     assert_eq!(say(|b| b[0] = b'X'), "not a chunk: begins with [58, 43, 48, 4b], expected \"TCHK\"");
-    assert_eq!(say(|b| b[4] = 5), "chunk version 5 is newer than this program knows (at most 4)");
+    assert_eq!(say(|b| b[4] = 6), "chunk version 6 is newer than this program knows (at most 5)");
     assert_eq!(say(|b| b.truncate(11)), "header length: 4 bytes are needed, 3 are left");
     assert_eq!(say(|b| b.push(0)), "body: 1 trailing bytes");
     let header = say(|b| b[17] ^= 1);

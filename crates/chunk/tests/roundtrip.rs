@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{block, column, operations, segment, word};
+use common::{block, column, operations, word};
 use proptest::prelude::*;
 use tacho_chunk::{
-    AttributeData, Checked, Chunk, Encoding, GroupColumn, Header, REQUEST_ID, Stats, Sum, ValueColumn,
-    Values, encode_entries, encode_executions, encode_group,
+    AttributeData, CallSummary, Checked, Chunk, Encoding, ExecutionBlock, GroupColumn, Header, REQUEST_ID,
+    Stats, Sum, ValueColumn, Values, encode_entries, encode_executions, encode_group,
 };
 use tacho_model::{Body, Entry, Kind, TimeRange, Value};
 
@@ -130,13 +130,20 @@ proptest! {
     }
 
     #[test]
-    fn any_valid_segment_round_trips(segments in prop::collection::vec(segment(5), 1..30)) {
+    fn any_valid_segment_round_trips(segments in common::called(5)) {
         let operations = operations(5);
         let block = block(&segments, &operations);
         let bytes = encode_executions(&block);
         let chunk = Chunk::open(&bytes).unwrap();
         let read = chunk.executions().unwrap();
         prop_assert_eq!(&read, &block);
+        let mut copied = ExecutionBlock::new();
+        read.rows().for_each(|row| copied.push_row(row));
+        let callers = |block: &ExecutionBlock| block.rows().map(|row| row.caller().cloned()).collect::<Vec<_>>();
+        prop_assert_eq!(callers(&copied), callers(&block));
+        let summary = CallSummary::of(&block).unwrap();
+        let again = CallSummary::decode(&summary.encode(), summary.operations.clone(), summary.callers.clone());
+        prop_assert_eq!(again, Ok(summary));
         let traces: Vec<_> = block.rows().map(|row| row.trace()).collect();
         prop_assert_eq!(&chunk.execution_traces().unwrap(), &traces);
         prop_assert_eq!(chunk.check(), Ok(Checked::default()));

@@ -1,6 +1,7 @@
 //! Sends the records of a golden data directory to a running server: `golden_directory HTTP RECORDS PART`. HTTP and RECORDS are
 //! addresses of the server, PART is 1 or 2. Part 1 also deletes some samples, adds a rule for probes, and
 //! requests a merge. In part 1, a second agent sends a declared record, and so many calls that their merged chunk has a summary.
+//! Some of its segments have callers.
 //! Part 2 also deletes the samples of a series by a pattern. `scripts/golden-directory.sh` makes such a directory.
 
 #[path = "../tests/support/agent.rs"]
@@ -14,6 +15,7 @@ use tacho_ingest::wire::{
     DataFrame, DeclaredRecord, DictFrame, FieldType, FieldValue, RecordField, RecordType, SegmentRecord,
     TraceForm,
 };
+use tacho_model::{SpanId, mix64};
 
 const FRAMES: [std::ops::RangeInclusive<u64>; 2] = [1..=40, 41..=60];
 const SESSION: u128 = 77;
@@ -21,6 +23,8 @@ const SESSION: u128 = 77;
 const WEB_SESSION: u128 = 78;
 const WEB_FRAMES: u64 = 10;
 const WEB_SEGMENTS: u64 = 32;
+/// As in `crates/ingest/src/wire/segment.rs`: a span base is `session + (number << CALL_BITS)`.
+const CALL_BITS: u32 = 24;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -69,15 +73,18 @@ fn send_web(records: SocketAddr) {
     for seq in 1..=WEB_FRAMES {
         let base = content::base(seq);
         let mut frame = DataFrame::new(seq, base);
+        let first = seq * WEB_SEGMENTS;
         for n in 0..WEB_SEGMENTS {
+            // The inner call of the first segment caused the others.
+            let caused = (n > 0).then(|| SpanId(mix64(WEB_SESSION as u64 + (first << CALL_BITS) + 1)));
             frame.segment(&SegmentRecord {
-                number: seq * WEB_SEGMENTS + n,
-                trace: TraceForm::Own,
-                parent: None,
+                number: first + n,
+                trace: if n > 0 { TraceForm::OfSegment(first) } else { TraceForm::Own },
+                parent: caused,
                 thread: 1,
                 start: base + 1_000 * n as i64,
                 continued: None,
-                events: &content::events(seq * WEB_SEGMENTS + n),
+                events: &content::events(first + n),
                 attributes: &[],
             });
         }

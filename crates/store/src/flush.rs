@@ -33,6 +33,7 @@ use crate::kinds::of_kind_mut;
 use crate::layer::retry::Backoff;
 use crate::mutation::Mutation;
 use crate::options::Options;
+use crate::seal::series::Callers;
 use crate::seal::{self, CHUNK_VALUES_LIMIT};
 use crate::sessions::Sessions;
 use crate::shared::{FlushSignals, Metadata, Progress};
@@ -167,8 +168,12 @@ async fn put_chunks(flusher: &Flusher, generation: &Arc<Generation>) -> [Stored;
     let others = generation.series().into_iter().map(|(kind, id)| Work::Series(kind, id));
     let mut added = [Stored::default(); 3];
     let chunk_values = flusher.options.chunk_values.clamp(1, CHUNK_VALUES_LIMIT);
-    let encode =
-        |left: Vec<Work>| encode_some(flusher.options.threads, generation.clone(), left, chunk_values);
+    let open = generation.clone();
+    let callers = Arc::new(join(flusher.options.threads.start(move || seal::series::callers(&open))).await);
+    let encode = |left: Vec<Work>| {
+        let sources = (generation.clone(), callers.clone());
+        encode_some(flusher.options.threads, sources, left, chunk_values)
+    };
     let mut next = Some(encode(groups.chain(others).collect()));
     while let Some(encoding) = next {
         let some = join(encoding).await;
@@ -203,7 +208,7 @@ struct Encoded {
 /// Starts to encode chunks, until there are enough for one `put`. That takes long, so it runs on `threads`.
 fn encode_some(
     threads: Threads,
-    generation: Arc<Generation>,
+    (generation, callers): (Arc<Generation>, Arc<Callers>),
     left: Vec<Work>,
     chunk_values: usize,
 ) -> Started<Encoded> {
@@ -214,7 +219,7 @@ fn encode_some(
         {
             let (kind, sealed) = match work {
                 Work::Group(share) => (Kind::Sample, seal::samples::seal(&share, &generation, chunk_values)),
-                Work::Series(kind, id) => (kind, seal::series::seal(&generation, kind, id)),
+                Work::Series(kind, id) => (kind, seal::series::seal(&generation, &callers, kind, id)),
             };
             let chunk_bytes: usize = sealed.rows.iter().map(|row| row.value.len()).sum();
             let chunks = sealed.rows.len() as u64;

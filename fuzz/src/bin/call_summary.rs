@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use tacho_chunk::CallSummary;
-use tacho_model::{Operation, OperationKind};
+use tacho_chunk::{CallSummary, Caller};
+use tacho_model::{Operation, OperationKind, SeriesId};
 
 fuzz_target!(|bytes: &[u8]| {
     let operation =
         |n: usize| Operation { kind: OperationKind::Method, name: format!("operation {n}").into() };
     let operations: Arc<[Operation]> = (0..8).map(operation).collect();
-    if let Ok(summary) = CallSummary::decode(bytes, operations.clone()) {
-        assert_eq!(CallSummary::decode(&summary.encode(), operations), Ok(summary));
+    let caller = |n: usize| Caller { series: SeriesId(n as u128), operation: operation(n) };
+    let callers: Arc<[Caller]> = (0..4).map(caller).collect();
+    if let Ok(summary) = CallSummary::decode(bytes, operations.clone(), callers.clone()) {
+        assert_eq!(CallSummary::decode(&summary.encode(), operations, callers), Ok(summary));
     }
 });

@@ -6,7 +6,7 @@ use super::{Codec, Encoded, Look, decode, plain, squeeze};
 use crate::bytes::{Reader, put_varint};
 use crate::{Compression, Effort, Error};
 
-/// The codecs of requested compressions. `Compression::Zstd` has none: the ladder has the codec `zstd`.
+/// The codecs of requested compressions. `Compression::Zstd` has none here: [`super::LADDER`] has the codec `zstd`.
 pub(super) static WRITTEN: [Compressed; 2] = [
     Compressed { tag: 16, name: "lz4", compression: Compression::Lz4 },
     Compressed { tag: 17, name: "gzip", compression: Compression::Gzip },
@@ -55,7 +55,7 @@ impl Codec for Compressed {
         self.name
     }
 
-    /// The ladder never chooses this codec, because it compresses encoded columns. [`compress`] chooses it.
+    /// Never a candidate, because this codec compresses columns that another codec has encoded. [`compress`] chooses it.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

@@ -25,7 +25,7 @@ impl Codec for Plain {
         "plain"
     }
 
-    /// Never a candidate, because the ladder uses it if no candidate is better.
+    /// Never a candidate, because [`super::encode`] uses the plain form if no candidate is better.
     fn estimate(&self, _: &Look<'_>) -> Option<f64> {
         None
     }

@@ -6,6 +6,7 @@ use tacho_model::limits::{SEGMENT_ATTRIBUTES_MAX, SEGMENT_CARRIED_MAX, SEGMENT_E
 use tacho_model::{Attribute, EventKind, Operation, OperationIndex, Segment, SegmentError, TimeRange};
 
 use super::attributes::{AttributeData, Layout, Slot};
+use super::caller::Caller;
 use super::intern::Interner;
 use super::row::{Row, RowRef};
 use super::shape::{Outline, Shape};
@@ -19,6 +20,7 @@ pub struct ExecutionBlock {
     pub(super) keys: Interner<Arc<str>>,
     pub(super) shapes: Interner<Arc<Shape>>,
     pub(super) layouts: Interner<Layout>,
+    pub(super) callers: Interner<Caller>,
     pub(super) rows: Vec<Row>,
     /// Times of all rows, as ns since the previous event.
     pub(super) deltas: Vec<u64>,
@@ -50,6 +52,7 @@ impl Default for ExecutionBlock {
             keys: Interner::default(),
             shapes: Interner::default(),
             layouts: Interner::default(),
+            callers: Interner::default(),
             rows: vec![],
             deltas: vec![],
             ages: vec![],
@@ -70,6 +73,7 @@ impl PartialEq for ExecutionBlock {
             && self.keys == other.keys
             && self.shapes == other.shapes
             && self.layouts == other.layouts
+            && self.callers == other.callers
             && self.rows == other.rows
             && (&self.deltas, &self.ages, &self.values) == (&other.deltas, &other.ages, &other.values)
     }
@@ -108,6 +112,7 @@ impl ExecutionBlock {
             thread,
             shape,
             layout,
+            caller: Row::NO_CALLER,
             first_call: segment.first_call,
             deltas_at: self.deltas.len(),
             ages_at: self.ages.len(),
@@ -119,6 +124,26 @@ impl ExecutionBlock {
         let values = self.values.get(row.values_at..).unwrap_or_default();
         self.heap_bytes += values.iter().map(AttributeData::heap_bytes).sum::<usize>();
         self.add_row(row);
+    }
+
+    /// Appends a segment of another block, with its caller.
+    pub fn push_row(&mut self, row: RowRef<'_>) {
+        let before = self.len();
+        self.push(&row.to_segment(), row.operations());
+        if let Some(caller) = row.caller().filter(|_| self.len() > before) {
+            self.set_caller(before, caller);
+        }
+    }
+
+    /// Sets the caller of a row. Does nothing if the row does not exist or has no parent.
+    pub(super) fn set_caller(&mut self, row: usize, caller: &Caller) {
+        let Self { rows, callers, heap_bytes, .. } = self;
+        let Some(row) = rows.get_mut(row).filter(|row| row.parent.is_some()) else { return };
+        let make = || {
+            *heap_bytes += caller.operation.name.len() + 16;
+            caller.clone()
+        };
+        row.caller = callers.intern(caller, |known| known == caller, make) + 1;
     }
 
     /// Appends a row. Its times, ages and values must already be stored.
@@ -275,7 +300,8 @@ impl ExecutionBlock {
             + self.threads.bytes()
             + self.keys.bytes()
             + self.shapes.bytes()
-            + self.layouts.bytes();
+            + self.layouts.bytes()
+            + self.callers.bytes();
         let lookups = self.scratch.operations.capacity() * size_of::<(u64, OperationIndex)>();
         size_of::<Self>() + tables + lookups + self.room_bytes()
     }
@@ -287,6 +313,11 @@ impl ExecutionBlock {
 
     pub fn operations(&self) -> &[Operation] {
         self.operations.items()
+    }
+
+    /// The callers of the segments whose callers are known.
+    pub fn callers(&self) -> &[Caller] {
+        self.callers.items()
     }
 
     pub fn shapes(&self) -> &[Arc<Shape>] {

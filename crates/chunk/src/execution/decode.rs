@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use tacho_model::limits::SEGMENT_ATTRIBUTES_MAX;
-use tacho_model::{EventKind, Operation, OperationKind, SpanId, TraceId, mix64};
+use tacho_model::{EventKind, Operation, OperationKind, SeriesId, SpanId, TraceId, mix64};
 
 use super::attributes::{AttributeData, Form, Layout, Slot};
 use super::block::ExecutionBlock;
+use super::caller::Caller;
 use super::row::Row;
 use super::shape::{Outline, Shape};
 use super::times::Contexts;
@@ -46,7 +47,7 @@ pub(crate) fn traces(header: &Header, mut columns: Columns<'_>) -> Result<Vec<Tr
 fn take_traces(bases: &[u64], columns: &mut Columns<'_>) -> Result<Vec<TraceId>, Error> {
     let highs = columns.u64(Role::TraceHigh, bases.len())?;
     let lows = take_related(columns, [Role::TraceLow, Role::TraceLowFromBase], bases)?;
-    let id = |(high, low)| TraceId(u128::from(high) << 64 | u128::from(low));
+    let id = |(high, low)| TraceId(wide(high, low));
     Ok(highs.into_iter().zip(lows).map(id).collect())
 }
 
@@ -56,8 +57,16 @@ fn utf8<'a>(text: &'a [u8], what: &'static str) -> Result<&'a str, Error> {
 
 /// The operations: the first two columns.
 pub(crate) fn operations(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Operation>, Error> {
-    let kinds = columns.u64(Role::OperationKind, tables.operations)?;
-    let names = columns.texts(Role::OperationName, tables.operations)?;
+    take_operations(columns, [Role::OperationKind, Role::OperationName], tables.operations)
+}
+
+fn take_operations(
+    columns: &mut Columns<'_>,
+    [kind, name]: [Role; 2],
+    count: usize,
+) -> Result<Vec<Operation>, Error> {
+    let kinds = columns.u64(kind, count)?;
+    let names = columns.texts(name, count)?;
     let operation = |(kind, name): (u64, &[u8])| -> Result<Operation, Error> {
         let known = u8::try_from(kind).ok().and_then(OperationKind::from_byte);
         let kind = known.ok_or_else(|| Error::value("kind of operation", kind))?;
@@ -66,9 +75,30 @@ pub(crate) fn operations(columns: &mut Columns<'_>, tables: &Tables) -> Result<V
     kinds.into_iter().zip(names.iter()).map(operation).collect()
 }
 
+/// The callers, which follow the operations.
+pub(crate) fn callers(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Caller>, Error> {
+    let count = tables.callers;
+    if count == 0 {
+        return Ok(vec![]);
+    }
+    let highs = columns.u64(Role::CallerSeriesHigh, count)?;
+    let lows = columns.u64(Role::CallerSeriesLow, count)?;
+    let operations = take_operations(columns, [Role::CallerKind, Role::CallerName], count)?;
+    let series = highs.into_iter().zip(lows).map(|(high, low)| SeriesId(wide(high, low)));
+    Ok(series.zip(operations).map(|(series, operation)| Caller { series, operation }).collect())
+}
+
+/// A number of 128 bits.
+fn wide(high: u64, low: u64) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
+}
+
 fn take_names(block: &mut ExecutionBlock, columns: &mut Columns<'_>, tables: &Tables) -> Result<(), Error> {
     for operation in operations(columns, tables)? {
         block.operations.add(&operation.clone(), operation);
+    }
+    for caller in callers(columns, tables)? {
+        block.callers.add(&caller.clone(), caller);
     }
     for name in columns.texts(Role::ThreadName, tables.threads)?.iter() {
         let name: Arc<str> = utf8(name, "name of a thread")?.into();
@@ -164,6 +194,7 @@ fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Erro
         thread: 0,
         shape: 0,
         layout: 0,
+        caller: Row::NO_CALLER,
         first_call: 0,
         deltas_at: 0,
         ages_at: 0,
@@ -194,6 +225,11 @@ fn take_rows(rows: &mut [Row], columns: &mut Columns<'_>, tables: &Tables) -> Re
     let fields = threads.into_iter().zip(starts).zip(first_calls).zip(shapes).zip(layouts);
     for (row, ((((thread, start), first_call), shape), layout)) in rows.iter_mut().zip(fields) {
         *row = Row { thread, start, first_call, shape, layout, ..row.clone() };
+    }
+    if tables.callers > 0 {
+        let with_parent: Vec<&mut Row> = rows.iter_mut().filter(|row| row.parent.is_some()).collect();
+        let callers = columns.indices(Role::Caller, with_parent.len(), tables.callers + 1)?;
+        with_parent.into_iter().zip(callers).for_each(|(row, caller)| row.caller = caller);
     }
     Ok(())
 }

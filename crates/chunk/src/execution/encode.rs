@@ -4,6 +4,7 @@ use tacho_model::{EventKind, Kind, unmix64};
 
 use super::attributes::AttributeData;
 use super::block::ExecutionBlock;
+use super::caller::Caller;
 use super::row::Row;
 use super::times::{Contexts, Size, group};
 use crate::builder::Builder;
@@ -44,6 +45,7 @@ pub fn encode_executions_with(block: &ExecutionBlock, encoding: &Encoding) -> Ve
         keys: block.keys.items().len(),
         shapes: block.shapes.items().len(),
         layouts: block.layouts.items().len(),
+        callers: block.callers.items().len(),
     };
     let bytes = builder.finish(Kind::Execution, block.calls(), block.range(), Some(tables));
     verify::executions(&bytes, block);
@@ -58,8 +60,22 @@ fn put_names(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     let keys: Vec<&[u8]> = block.keys.items().iter().map(|key| key.as_bytes()).collect();
     builder.u64(Role::OperationKind, &kinds);
     builder.strings(Role::OperationName, &names);
+    put_callers(builder, block.callers.items());
     builder.strings(Role::ThreadName, &threads);
     builder.strings(Role::AttributeKey, &keys);
+}
+
+fn put_callers(builder: &mut Builder<'_>, callers: &[Caller]) {
+    if callers.is_empty() {
+        return;
+    }
+    let [highs, lows] =
+        [64, 0].map(|shift| column(callers.iter(), |caller| low_word(caller.series.0 >> shift)));
+    let names: Vec<&[u8]> = callers.iter().map(|caller| caller.operation.name.as_bytes()).collect();
+    builder.u64(Role::CallerSeriesHigh, &highs);
+    builder.u64(Role::CallerSeriesLow, &lows);
+    builder.u64(Role::CallerKind, &column(callers.iter(), |caller| caller.operation.kind as u64));
+    builder.strings(Role::CallerName, &names);
 }
 
 /// The number of an event: 0 for an exit, 1 for a failed exit, 2 + operation for an enter.
@@ -135,6 +151,10 @@ fn put_rows(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::FirstCall, &of(|row| row.first_call));
     builder.u64(Role::Shape, &of(|row| row.shape));
     builder.u64(Role::Layout, &of(|row| row.layout));
+    if !block.callers.items().is_empty() {
+        let with_parent = rows().filter(|row| row.parent.is_some());
+        builder.u64(Role::Caller, &column(with_parent, |row| row.caller.into()));
+    }
 }
 
 fn put_times(builder: &mut Builder<'_>, block: &ExecutionBlock) {

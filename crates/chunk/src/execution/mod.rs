@@ -2,11 +2,14 @@
 //!
 //! The [`Shape`] of a segment has its events without times, and its carried calls: those that are already open at its start. Its
 //! attributes without values are its layout. Equal shapes and equal layouts are stored once ([`block`]). The remaining data of a
-//! segment form a row: ids, times ([`times`]) and attribute values ([`attributes`]). Each kind of number has its own columns
-//! ([`encode`], [`decode`]). A search for an attribute decodes only a few columns ([`probe`]).
+//! segment form a row: ids, times ([`times`]), attribute values ([`attributes`]), and the call that caused the segment
+//! ([`callers`]). Each kind of number has its own columns ([`encode`], [`decode`]). A search for an attribute decodes only a few
+//! columns ([`probe`]).
 
 mod attributes;
 mod block;
+mod caller;
+mod callers;
 mod decode;
 mod encode;
 mod intern;
@@ -19,7 +22,9 @@ mod walk;
 pub(crate) use attributes::parse_id;
 pub use attributes::{AttributeData, AttributeRef};
 pub use block::ExecutionBlock;
-pub(crate) use decode::{decode, operations, traces};
+pub use caller::Caller;
+pub use callers::{BlockCallers, find_callers};
+pub(crate) use decode::{callers, decode, operations, traces};
 pub use encode::{encode_executions, encode_executions_with};
 pub(crate) use probe::has_value;
 pub use row::RowRef;

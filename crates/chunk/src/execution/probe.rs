@@ -27,7 +27,7 @@ pub(crate) fn has_value(
     take_layouts(&mut block, &mut columns, &tables)?;
     columns.skip_to(Role::Layout)?;
     let rows = columns.indices(Role::Layout, tables.segments, tables.layouts)?;
-    while matches!(columns.role(), Some(Role::Age | Role::TimeGroup | Role::Time)) {
+    while matches!(columns.role(), Some(Role::Caller | Role::Age | Role::TimeGroup | Role::Time)) {
         columns.skip()?;
     }
     let layouts: Vec<&Layout> = rows.iter().filter_map(|row| block.layouts.get(*row)).collect();

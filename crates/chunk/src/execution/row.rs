@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use tacho_model::{
-    Attribute, Carried, Event, OperationIndex, Segment, SegmentError, SpanId, TimeRange, Timestamp, TraceId,
-    mix64,
+    Attribute, Carried, Event, Operation, OperationIndex, Segment, SegmentError, SpanId, TimeRange,
+    Timestamp, TraceId, mix64,
 };
 
 use super::attributes::{AttributeData, AttributeRef, Layout};
 use super::block::ExecutionBlock;
+use super::caller::Caller;
 use super::shape::Shape;
 
 /// The part of a segment that is not stored in tables.
@@ -24,11 +25,18 @@ pub(super) struct Row {
     pub(super) thread: u32,
     pub(super) shape: u32,
     pub(super) layout: u32,
+    /// 1 + index of the caller, or [`Row::NO_CALLER`].
+    pub(super) caller: u32,
     pub(super) first_call: u32,
     /// Positions of the row's times, ages and values.
     pub(super) deltas_at: usize,
     pub(super) ages_at: usize,
     pub(super) values_at: usize,
+}
+
+impl Row {
+    /// The segment has no parent, or its caller is not known.
+    pub(super) const NO_CALLER: u32 = 0;
 }
 
 /// One segment of a block.
@@ -43,6 +51,16 @@ pub struct RowRef<'a> {
 impl<'a> RowRef<'a> {
     pub(super) const fn new(block: &'a ExecutionBlock, row: &'a Row) -> Self {
         Self { block, row }
+    }
+
+    /// The operations of the block.
+    pub(super) fn operations(&self) -> &'a [Operation] {
+        self.block.operations.items()
+    }
+
+    /// The call that caused the segment, if the segment was stored with it. The call with the span id [`RowRef::parent`].
+    pub fn caller(&self) -> Option<&'a Caller> {
+        self.caller_index().and_then(|caller| self.block.callers.get(caller))
     }
 
     pub fn thread(&self) -> &'a Arc<str> {
@@ -98,6 +116,11 @@ impl RowRef<'_> {
 
     pub const fn parent(&self) -> Option<SpanId> {
         self.row.parent
+    }
+
+    /// Index of the caller in [`ExecutionBlock::callers`].
+    pub const fn caller_index(&self) -> Option<u32> {
+        self.row.caller.checked_sub(1)
     }
 
     /// Time of the first event.

@@ -187,11 +187,12 @@ fn candidates(values: Values<'_>, method: Method, tolerance: Tolerance) -> Vec<(
     columns
 }
 
-/// A part with at least this number of values gets the form with the smallest encoded size. A shorter part gets the first form.
+/// A part with at least this number of values is replaced by the smallest of its candidates. A shorter part is replaced by the
+/// first candidate.
 const PART_VALUES_MIN: usize = 16;
 
-/// The values, with each part in the form that [`PART_VALUES_MIN`] selects from those of the method. `None` if the method changes
-/// no part.
+/// The values, with each part replaced by a candidate of the method that is within the tolerance ([`PART_VALUES_MIN`] states
+/// which one). `None` if the method changes no part.
 fn patched(
     values: Values<'_>,
     parts: &[Range<usize>],

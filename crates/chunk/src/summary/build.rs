@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use tacho_model::{OperationKind, Timestamp};
 
+use super::links::Links;
 use super::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
     SLOT_MAX_S, SLOTS_S, bucket_of,
@@ -65,6 +66,7 @@ struct Gathered<'a> {
     minutes: Vec<u64>,
     /// Minute of the enter, class and bucket of each completed call that may be a request.
     requests: Vec<u64>,
+    links: Links,
     /// Parts whose next part is missing so far, with the time of their last event.
     ends: HashMap<PartKey, Timestamp>,
     /// Parts that are missing so far, although their next part was found. With two facts about the next part: the cell of its
@@ -99,13 +101,15 @@ impl<'a> Gathered<'a> {
             durations: Vec::with_capacity(block.calls()),
             minutes: Vec::with_capacity(block.calls()),
             requests: vec![],
+            links: Links::of(block),
             ends: HashMap::new(),
             starts: HashMap::new(),
         }
     }
 
     fn add(&mut self, row: RowRef<'_>) {
-        let Self { block, walker, totals, first, durations, minutes, requests, .. } = self;
+        let Self { block, walker, totals, first, durations, minutes, requests, links, .. } = self;
+        links.prepare(row);
         let cell_of = |operation: u32, is_outermost: bool| {
             u64::from(operation) * 2 + u64::from(is_outermost && row.parent().is_none())
         };
@@ -115,6 +119,7 @@ impl<'a> Gathered<'a> {
             totals.self_ns = totals.self_ns.saturating_add(visit.self_ns);
             let Some(duration) = visit.duration() else { return };
             totals.add(duration, visit.call.failed);
+            links.add(row, &visit, duration);
             let minute = visit.start.div_euclid(MINUTE_NS).wrapping_sub(*first).cast_unsigned();
             let bucket = bucket_of(duration).into();
             durations.push(joined(cell, bucket, BUCKET_BITS));
@@ -186,8 +191,10 @@ impl<'a> Gathered<'a> {
         if points.len().max(requests.len()).max(buckets) > SUMMARY_POINTS_MAX {
             return None;
         }
-        let operations = self.block.operations().into();
-        Some(CallSummary { operations, slot_s, cells, points, requests, loose: self.loose() })
+        let (operations, callers) = (self.block.operations().into(), self.block.callers().into());
+        let loose = self.loose();
+        let links = Some(self.links.finish()?);
+        Some(CallSummary { operations, callers, slot_s, cells, points, requests, loose, links })
     }
 
     /// The cells that have figures. For each of them, sets its item of `numbers` to its index in the result.

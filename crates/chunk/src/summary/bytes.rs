@@ -1,42 +1,46 @@
 //! How is a summary stored, and how is it read from untrusted bytes? As columns of numbers, each with its codec and its length
-//! (`docs/format/chunk.md`, *Version 4*).
+//! (`docs/format/chunk.md`, *Summary*).
 //!
 //! This file and `header.rs` use each other: the header has the sizes of the summary, and a summary is valid only
 //! if it agrees with the header.
 
 use std::sync::Arc;
 
-use tacho_model::{Operation, Timestamp, TraceId, ValueType};
+use tacho_model::{Operation, Timestamp, TraceId};
 
 use super::build::summary_of_slots;
+use super::columns::{Taker, Writer, stated, sum};
 use super::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
-    SLOTS_S, bucket_count,
+    SLOTS_S, bucket_count, links,
 };
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
-use crate::codec::{self, Numbers};
 use crate::header::Header;
-use crate::limits::{CHUNK_EVENTS_MAX, SUMMARY_CELLS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
-use crate::{Encoding, Error, ExecutionBlock};
+use crate::limits::{
+    CHUNK_EVENTS_MAX, SUMMARY_CELLS_MAX, SUMMARY_LINKS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX,
+};
+use crate::{Caller, Encoding, Error, ExecutionBlock};
 
-const VERSION: u8 = 1;
+/// Version of old summaries, which have no links.
+const UNLINKED_VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The description of the summary in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryInfo {
     /// 0: the chunk has no summary.
     pub bytes: usize,
-    /// CRC-32C of the summary and of the columns with the operations, which follow it; 0 without a summary.
+    /// CRC-32C of the summary and of the columns of names, which follow it; 0 without a summary.
     pub(crate) checksum: u32,
 }
 
 impl SummaryInfo {
-    /// `operations` are the bytes of the columns with the operations.
-    pub(crate) fn of(summary: &[u8], operations: &[u8]) -> Self {
+    /// `names` are the bytes of the columns of names.
+    pub(crate) fn of(summary: &[u8], names: &[u8]) -> Self {
         if summary.is_empty() {
             return Self::default();
         }
-        Self { bytes: summary.len(), checksum: crc32c::crc32c_append(crc32c::crc32c(summary), operations) }
+        Self { bytes: summary.len(), checksum: crc32c::crc32c_append(crc32c::crc32c(summary), names) }
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
@@ -49,7 +53,7 @@ impl SummaryInfo {
         Ok(Self { bytes, checksum: u32::from_le_bytes(reader.array("checksum of the summary")?) })
     }
 
-    /// `bytes` contains the summary and the columns with the operations.
+    /// `bytes` contains the summary and the columns of names.
     pub(crate) fn verify(&self, bytes: &[u8]) -> Result<(), Error> {
         let got = crc32c::crc32c(bytes);
         if got == self.checksum {
@@ -65,35 +69,24 @@ struct Counts {
     requests: usize,
     buckets: usize,
     loose: usize,
-}
-
-struct Writer<'a> {
-    encoding: &'a Encoding,
-    out: Vec<u8>,
-}
-
-impl Writer<'_> {
-    fn column(&mut self, words: impl Iterator<Item = u64>) {
-        let words: Vec<u64> = words.collect();
-        let encoded = codec::encode(Numbers::u64(&words), 0, self.encoding);
-        self.out.push(encoded.codec);
-        put_varint(&mut self.out, encoded.bytes.len() as u64);
-        self.out.extend_from_slice(&encoded.bytes);
-    }
+    /// `None` in version 1.
+    links: Option<usize>,
 }
 
 pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
-    let CallSummary { cells, points, requests, loose, .. } = summary;
+    let CallSummary { cells, points, requests, loose, links, .. } = summary;
     let lists = || cells.iter().map(|cell| &cell.buckets).chain(requests.iter().map(|slot| &slot.buckets));
     let slots = points.iter().map(|point| point.slot).chain(requests.iter().map(|slot| slot.slot));
     let first = slots.min().unwrap_or_default();
-    let mut writer = Writer { encoding, out: vec![VERSION] };
+    let version = if links.is_some() { VERSION } else { UNLINKED_VERSION };
+    let mut writer = Writer { encoding, out: vec![version] };
     put_varint(&mut writer.out, summary.slot_s.cast_unsigned());
     put_varint(&mut writer.out, zigzag(first));
     let buckets = lists().map(Vec::len).sum();
     for count in [cells.len(), points.len(), requests.len(), buckets, loose.len()] {
         put_varint(&mut writer.out, count as u64);
     }
+    links.iter().for_each(|links| put_varint(&mut writer.out, links.len() as u64));
     writer.column(cells.iter().map(|cell| u64::from(cell.operation) * 2 + u64::from(cell.is_uncalled)));
     let figures: [fn(&Cell) -> u64; 7] = [
         |cell| cell.count,
@@ -115,6 +108,7 @@ pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
     writer.column(lists().flat_map(|buckets| gaps(buckets)));
     writer.column(lists().flatten().map(|(_, count)| *count));
     put_loose(&mut writer, loose);
+    links.iter().for_each(|links| links::put(&mut writer, links, summary.callers.len()));
     writer.out
 }
 
@@ -143,67 +137,38 @@ const fn low_word(wide: u128) -> u64 {
     wide as u64
 }
 
-/// Reads columns, and names them in errors.
-struct Taker<'a> {
-    reader: Reader<'a>,
-}
-
-impl Taker<'_> {
-    fn column(&mut self, what: &'static str, count: usize) -> Result<Vec<u64>, Error> {
-        let tag = self.reader.byte(what)?;
-        let bytes = self.reader.size(what, self.reader.left())?;
-        let bytes = self.reader.take(bytes, what)?;
-        let wrong = |source| Error::SummaryColumn { what, source: Box::new(source) };
-        codec::decode(tag, bytes, count, ValueType::U64, 0).map_err(wrong)
-    }
-
-    /// Reads a column of numbers. Each must be at most `max`.
-    fn within(&mut self, what: &'static str, count: usize, max: u64) -> Result<Vec<u64>, Error> {
-        let words = self.column(what, count)?;
-        match words.iter().find(|word| **word > max) {
-            Some(value) => Err(Error::Limit { what, value: *value, max }),
-            None => Ok(words),
-        }
-    }
-
-    /// Reads a column of indexes into a list of `of` items.
-    fn indexes(&mut self, what: &'static str, count: usize, of: usize) -> Result<Vec<u64>, Error> {
-        let words = self.column(what, count)?;
-        match words.iter().find(|word| **word >= of as u64) {
-            Some(index) => {
-                let source = Box::new(Error::Index { index: *index, count: of });
-                Err(Error::SummaryColumn { what, source })
-            }
-            None => Ok(words),
-        }
-    }
-
-    fn counts(&mut self) -> Result<Counts, Error> {
-        Ok(Counts {
-            cells: self.reader.size("cells of the summary", SUMMARY_CELLS_MAX)?,
-            points: self.reader.size("points of the summary", SUMMARY_POINTS_MAX)?,
-            requests: self.reader.size("slots with requests", SUMMARY_POINTS_MAX)?,
-            buckets: self.reader.size("buckets of the summary", SUMMARY_POINTS_MAX)?,
-            loose: self.reader.size("loose parts of the summary", SUMMARY_LOOSE_MAX)?,
-        })
-    }
+fn take_counts(reader: &mut Reader<'_>, version: u8) -> Result<Counts, Error> {
+    Ok(Counts {
+        cells: reader.size("cells of the summary", SUMMARY_CELLS_MAX)?,
+        points: reader.size("points of the summary", SUMMARY_POINTS_MAX)?,
+        requests: reader.size("slots with requests", SUMMARY_POINTS_MAX)?,
+        buckets: reader.size("buckets of the summary", SUMMARY_POINTS_MAX)?,
+        loose: reader.size("loose parts of the summary", SUMMARY_LOOSE_MAX)?,
+        links: (version > UNLINKED_VERSION)
+            .then(|| reader.size("links of the summary", SUMMARY_LINKS_MAX))
+            .transpose()?,
+    })
 }
 
 /// Decodes a summary, and checks that its lists are in order and agree with each other.
-pub(crate) fn decode(bytes: &[u8], operations: Arc<[Operation]>) -> Result<CallSummary, Error> {
+pub(crate) fn decode(
+    bytes: &[u8],
+    operations: Arc<[Operation]>,
+    callers: Arc<[Caller]>,
+) -> Result<CallSummary, Error> {
     let mut taker = Taker { reader: Reader::new(bytes) };
     let version = taker.reader.byte("version of the summary")?;
     if version > VERSION {
         return Err(Error::SummaryVersion { got: version, known: VERSION });
     }
-    if version != VERSION {
+    if version == 0 {
         return Err(Error::value("version of the summary", version));
     }
     let seconds = taker.reader.varint("length of a slot")?;
     let known = SLOTS_S.into_iter().find(|known| known.cast_unsigned() == seconds);
     let slot_s = known.ok_or(Error::value("length of a slot", seconds))?;
     let first = unzigzag(taker.reader.varint("first slot")?);
-    let counts = taker.counts()?;
+    let counts = take_counts(&mut taker.reader, version)?;
     let mut cells = take_cells(&mut taker, counts.cells, operations.len())?;
     let points = take_points(&mut taker, counts.points, first, &cells)?;
     let mut requests = take_requests(&mut taker, counts.requests, first)?;
@@ -212,8 +177,11 @@ pub(crate) fn decode(bytes: &[u8], operations: Arc<[Operation]>) -> Result<CallS
     take_buckets(&mut taker, counts.buckets, lists)?;
     check_counts(&cells, &points, &requests)?;
     let loose = take_loose(&mut taker, counts.loose, operations.len())?;
+    let links = |count| links::take(&mut taker, count, callers.len(), operations.len());
+    let links = counts.links.map(links).transpose()?;
+    links.iter().try_for_each(|links| links::check_counts(links, &cells, operations.len()))?;
     taker.reader.end("summary")?;
-    Ok(CallSummary { operations, slot_s, cells, points, requests, loose })
+    Ok(CallSummary { operations, callers, slot_s, cells, points, requests, loose, links })
 }
 
 fn take_cells(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<Vec<Cell>, Error> {
@@ -360,19 +328,8 @@ pub(crate) fn check_header(summary: &CallSummary, header: &Header) -> Result<(),
     outside.map_or(Ok(()), |slot| Err(Error::SummarySlot { slot, first: *known.start(), last: *known.end() }))
 }
 
-fn sum(what: &'static str, counts: impl IntoIterator<Item = u64>) -> Result<u64, Error> {
-    counts.into_iter().try_fold(0u64, u64::checked_add).ok_or(Error::SummarySum { what })
-}
-
 fn at_most(what: &'static str, value: u64, max: u64) -> Result<(), Error> {
     if value <= max { Ok(()) } else { Err(Error::Limit { what, value, max }) }
-}
-
-fn stated(what: &'static str, stated: u64, found: u64) -> Result<(), Error> {
-    if stated == found {
-        return Ok(());
-    }
-    Err(Error::Stated { what, stated: stated.to_string(), found: found.to_string() })
 }
 
 /// Compares a summary with the calls of its chunk.
@@ -382,10 +339,12 @@ pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(),
         found.ok_or(Error::SummaryDiffers { what: "numbers of cells, points, buckets or loose parts" })?;
     let differs = [
         ("operations", summary.operations != found.operations),
+        ("callers", summary.callers != found.callers),
         ("cells", summary.cells != found.cells),
         ("points", summary.points != found.points),
         ("slots with requests", summary.requests != found.requests),
         ("loose parts", summary.loose != found.loose),
+        ("links", summary.links.is_some() && summary.links != found.links),
     ];
     let first = differs.into_iter().find(|(_, differs)| *differs);
     first.map_or(Ok(()), |(what, _)| Err(Error::SummaryDiffers { what }))
@@ -393,14 +352,24 @@ pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use tacho_model::{Event, EventKind, OperationKind, Segment};
+    use tacho_model::{Event, EventKind, OperationKind, Segment, SeriesId};
 
     use super::*;
+    use crate::summary::{Link, LinkSource};
     use crate::{Chunk, encode_executions};
 
     fn operations(count: usize) -> Arc<[Operation]> {
         let operation = |n: usize| Operation { kind: OperationKind::HttpServer, name: n.to_string().into() };
         (0..count).map(operation).collect()
+    }
+
+    fn callers() -> Arc<[Caller]> {
+        let called = |series| Caller { series: SeriesId(series), operation: operations(1)[0].clone() };
+        Arc::new([called(1), called(2)])
+    }
+
+    fn link(source: LinkSource, count: u64) -> Link {
+        Link { source, operation: 0, count, errors: 1, total_ns: 16 }
     }
 
     /// Two calls of 7 and 9 ns in slot 10, with a caller.
@@ -422,11 +391,13 @@ mod tests {
         let requests = vec![RequestSlot { slot: 10, class: RequestClass::Served, buckets }];
         CallSummary {
             operations: operations(1),
+            callers: callers(),
             slot_s: 60,
             cells: vec![cell],
             points,
             requests,
             loose: vec![],
+            links: Some(vec![link(LinkSource::Unknown, 2)]),
         }
     }
 
@@ -434,7 +405,7 @@ mod tests {
     fn refused(operations_count: usize, change: impl Fn(&mut CallSummary)) -> String {
         let mut summary = two_calls();
         change(&mut summary);
-        let decoded = decode(&summary.encode(), operations(operations_count));
+        let decoded = decode(&summary.encode(), operations(operations_count), callers());
         decoded.err().map(|error| error.to_string()).unwrap_or_default()
     }
 
@@ -485,6 +456,32 @@ mod tests {
             summary.points.push(Point { slot: 10, cell: 1, count: 2, errors: 1 });
         };
         assert_eq!(refused(1, cells), above("count"));
+    }
+
+    #[test]
+    fn links_that_contradict_the_cells_are_refused() {
+        let set = |links: Vec<Link>| refused(1, |summary| summary.links = Some(links.clone()));
+        let all = [LinkSource::Unknown, LinkSource::Caller(1), LinkSource::Operation(0)];
+        all.into_iter().for_each(|source| assert_eq!(set(vec![link(source, 2)]), "", "{source:?}"));
+        let one = |source, errors| Link { errors, ..link(source, 1) };
+        assert_eq!(set(vec![one(all[0], 1), one(all[1], 0)]), "");
+        assert_eq!(set(vec![]), "calls in links is 0, the header states 2");
+        assert_eq!(set(vec![link(all[0], 3)]), "calls in links is 3, the header states 2");
+        assert_eq!(
+            set(vec![Link { errors: 0, ..link(all[0], 2) }]),
+            "errors in links is 0, the header states 1"
+        );
+        let disordered = "links of the summary are not in order";
+        assert_eq!(set(vec![one(all[1], 0), one(all[0], 1)]), disordered);
+        assert_eq!(set(vec![one(all[1], 0), one(all[1], 1)]), disordered);
+        let absent = |index: u64| {
+            format!("source of a link of the summary: the index {index} is invalid: 4 values exist")
+        };
+        assert_eq!(set(vec![link(LinkSource::Operation(1), 2)]), absent(4));
+        let called = set(vec![Link { operation: 1, ..link(all[0], 2) }]);
+        assert_eq!(called, "operation of a link of the summary: the index 1 is invalid: 1 values exist");
+        // A summary of version 1 has no links.
+        assert_eq!(refused(1, |summary| summary.links = None), "");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What is known about the calls of a chunk without reading them? Counts, sums and a sketch of the durations of each operation,
-//! and counts of each slot of time (`docs/format/chunk.md`, *Version 4*).
+//! counts of each slot of time, and which operations called which (`docs/format/chunk.md`, *Summary*).
 //!
 //! ```text
 //!   buckets.rs  the buckets of durations
 //!   sketch.rs   durations, counted by bucket
 //!   build.rs    a block -> its summary
+//!   links.rs    a block -> the links of its summary; links -> bytes, and back
 //!   bytes.rs    a summary -> bytes, and back
+//!   columns.rs  columns of numbers
 //! ```
 //! A summary is computed from one chunk. It lists the parts of segments whose previous or next part is in another chunk, so that
 //! a reader can join them. The self time of a call of an HTTP client includes the time of the server, even if the server is
@@ -14,13 +16,15 @@
 mod buckets;
 mod build;
 mod bytes;
+mod columns;
+mod links;
 mod sketch;
 
 use std::sync::Arc;
 
 use tacho_model::{Operation, TimeRange, Timestamp, TraceId};
 
-use crate::{Encoding, Error, ExecutionBlock};
+use crate::{Caller, Encoding, Error, ExecutionBlock};
 
 pub use buckets::{SKETCH_ERROR, bucket_count, bucket_of, bucket_range, bucket_value};
 pub use sketch::Sketch;
@@ -42,6 +46,8 @@ pub type Buckets = Vec<(u16, u64)>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallSummary {
     pub operations: Arc<[Operation]>,
+    /// The callers in the chunk.
+    pub callers: Arc<[Caller]>,
     /// Length of a slot, seconds. Slot `n` begins at second `n * slot_s` of the Unix epoch.
     pub slot_s: i64,
     /// Ascending by operation. Calls with a caller are before calls without a caller.
@@ -52,6 +58,31 @@ pub struct CallSummary {
     pub requests: Vec<RequestSlot>,
     /// Parts of segments whose previous or next part is not in the chunk.
     pub loose: Vec<LoosePart>,
+    /// Ascending by source and operation. `None` in summaries of version 1.
+    pub links: Option<Vec<Link>>,
+}
+
+/// Completed calls of one operation that were called by the same operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub source: LinkSource,
+    /// Index of the called operation in the chunk.
+    pub operation: u32,
+    pub count: u64,
+    pub errors: u64,
+    /// Sum of the durations. Saturates at `u64::MAX`.
+    pub total_ns: u64,
+}
+
+/// What called the calls of a [`Link`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LinkSource {
+    /// A call that is not known: the segment has a parent, but was stored without its caller.
+    Unknown,
+    /// A call of another segment: index of the caller in the chunk.
+    Caller(u32),
+    /// A call of the same segment: index of its operation in the chunk.
+    Operation(u32),
 }
 
 /// Calls of one operation, either with or without a caller. Only `refused` and `self_ns` include calls that do not end in the
@@ -165,12 +196,12 @@ impl CallSummary {
         build::summary_of_slots(block, None)
     }
 
-    /// Decodes the bytes of a summary. For tests: does not check the checksum, and gets the operations from the caller.
+    /// Decodes the bytes of a summary. For tests: does not check the checksum, and gets the names as arguments.
     ///
     /// # Errors
     /// If the bytes are malformed.
-    pub fn decode(bytes: &[u8], operations: Arc<[Operation]>) -> Result<Self, Error> {
-        bytes::decode(bytes, operations)
+    pub fn decode(bytes: &[u8], operations: Arc<[Operation]>, callers: Arc<[Caller]>) -> Result<Self, Error> {
+        bytes::decode(bytes, operations, callers)
     }
 
     pub fn encode(&self) -> Vec<u8> {

@@ -32,6 +32,7 @@ pub fn chunk(chunk: &Chunk<'_>) -> String {
         Kind::Entry => chunk.entries().unwrap().iter().for_each(|e| entry(&mut out, e)),
         Kind::Execution => {
             let block = chunk.executions().unwrap();
+            block.callers().iter().for_each(|caller| writeln!(out, "{caller:?}").unwrap());
             block.rows().for_each(|row| segment(&mut out, row, block.operations()));
         }
     }
@@ -48,6 +49,7 @@ fn summary(out: &mut String, summary: &CallSummary) {
     summary.points.iter().for_each(|point| writeln!(out, "{point:?}").unwrap());
     summary.requests.iter().for_each(|requests| writeln!(out, "{requests:?}").unwrap());
     summary.loose.iter().for_each(|part| writeln!(out, "{part:?}").unwrap());
+    summary.links.iter().flatten().for_each(|link| writeln!(out, "{link:?}").unwrap());
 }
 
 fn member(out: &mut String, info: &MemberInfo, several: bool) {
@@ -114,6 +116,9 @@ fn segment(out: &mut String, row: RowRef<'_>, operations: &[Operation]) {
     let parent = row.parent().map_or("none".to_owned(), |parent| parent.to_string());
     writeln!(out, "segment {} part {} base {:016x} parent {parent}", row.trace(), row.part(), row.base())
         .unwrap();
+    if let Some(caller) = row.caller_index() {
+        writeln!(out, "  caller {caller}").unwrap();
+    }
     writeln!(out, "  at {} on {:?}, first call {}", row.start(), row.thread(), row.first_call()).unwrap();
     for ((operation, call), age) in row.shape().carried().iter().zip(row.ages()) {
         writeln!(out, "  carried {call} entered {age} ns before: {}", name(*operation)).unwrap();

@@ -8,9 +8,10 @@ pub mod rng;
 pub mod web;
 
 use proptest::prelude::*;
-use tacho_chunk::{Encoding, ExecutionBlock, GroupColumn, Values, encode_group};
+use tacho_chunk::{Encoding, ExecutionBlock, GroupColumn, Values, encode_group, find_callers};
 use tacho_model::{
-    Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationKind, Segment, SpanId, TraceId,
+    Attribute, AttributeValue, Carried, Event, EventKind, Operation, OperationKind, Segment, SeriesId,
+    SpanId, TraceId, mix64,
 };
 
 /// Encodes samples of one series as a group of one member.
@@ -118,10 +119,28 @@ pub fn segment(operations: u32) -> impl Strategy<Value = Segment> {
     })
 }
 
+/// A block of these segments. Only calls of the block itself become callers of its segments.
 pub fn block(segments: &[Segment], operations: &[Operation]) -> ExecutionBlock {
     let mut block = ExecutionBlock::new();
     for segment in segments {
         block.push(segment, operations);
     }
+    find_callers(&[(SeriesId(u128::MAX - 7), &block)]).iter().for_each(|found| block.set_callers(found));
     block
+}
+
+/// Segments, of which some have a call of the first segment as their parent.
+pub fn called(operations: u32) -> impl Strategy<Value = Vec<Segment>> {
+    let causes = prop::collection::vec(prop::option::of(0u64..4), 30);
+    (prop::collection::vec(segment(operations), 1..30), causes).prop_map(|(mut segments, causes)| {
+        if let Some((first, others)) = segments.split_first_mut() {
+            for (segment, call) in others.iter_mut().zip(causes) {
+                let Some(call) = call else { continue };
+                segment.trace = first.trace;
+                segment.parent =
+                    Some(SpanId(mix64(first.base.wrapping_add(first.first_call.into()).wrapping_add(call))));
+            }
+        }
+        segments
+    })
 }

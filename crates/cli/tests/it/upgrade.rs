@@ -167,7 +167,8 @@ fn the_newest_golden_directory_has_the_formats_of_this_version() {
     let data = place.path().join("data");
     copy(newest, &data);
     let all = with_driver(&data, async |driver| rows(&*driver).await);
-    assert!(all.iter().any(has_summary), "no chunk of version 4 with a summary");
+    assert!(all.iter().any(has_summary), "no chunk of executions with a summary");
+    assert!(all.iter().any(has_callers), "no chunk of version 5 with callers");
     let is_tombstone = |row: &&Row| row.table == Table::Meta && row.partition == b"tombstones";
     let versions: Vec<u8> = all.iter().filter(is_tombstone).map(|row| row.value[0]).collect();
     assert!(versions.contains(&2), "tombstones of versions {versions:?}");
@@ -489,7 +490,7 @@ fn chunk_at(value: &[u8]) -> usize {
 
 fn newer_chunk(value: &mut [u8]) {
     let at = chunk_at(value);
-    value[at + 4] = 5;
+    value[at + 4] = 6;
 }
 
 /// Changes the version of the summary of a chunk, with valid checksums (`docs/format/chunk.md`).
@@ -498,7 +499,7 @@ fn newer_summary(value: &mut [u8]) {
     let chunk = &mut value[at..];
     let part = Chunk::summary_parts(chunk).unwrap().remove(1);
     let old = crc32c::crc32c(&chunk[part.clone()]).to_le_bytes();
-    chunk[part.start] = 2;
+    chunk[part.start] = 3;
     let new = crc32c::crc32c(&chunk[part.clone()]).to_le_bytes();
     let crc = chunk[..part.start].windows(4).rposition(|four| four == old).unwrap();
     chunk[crc..crc + 4].copy_from_slice(&new);
@@ -516,6 +517,11 @@ fn has_summary(row: &Row) -> bool {
     is_chunk_of(Kind::Execution)(row) && is_summarized(row).is_some_and(|summary| summary.bytes > 0)
 }
 
+fn has_callers(row: &Row) -> bool {
+    let tables = |row: &Row| Chunk::open(&row.value[chunk_at(&row.value)..]).unwrap().header().tables;
+    is_chunk_of(Kind::Execution)(row) && tables(row).is_some_and(|tables| tables.callers > 0)
+}
+
 /// A start does not read chunks.
 #[test]
 fn a_chunk_of_a_newer_version_is_refused_by_readers_and_stays_as_it_is_until_a_newer_version_reads_it() {
@@ -531,7 +537,7 @@ fn a_chunk_of_a_newer_version_is_refused_by_readers_and_stays_as_it_is_until_a_n
     let traces = format!("/api/operations?{range}");
     let entries = format!("/api/v1/entries?match[]=log&{range}");
     let (all, of_calls) = (["check", "repair", "inspect", "export"], ["check", "repair", "inspect"]);
-    let chunk = "version 5";
+    let chunk = "version 6";
     type Case<'a> =
         (&'a str, &'a dyn Fn(&Row) -> bool, &'a dyn Fn(&mut [u8]), &'a [&'a str], &'a str, &'a str);
     let (samples, logged, calls) =
@@ -579,7 +585,7 @@ fn a_summary_of_a_newer_version_is_refused_by_checks_and_not_needed_by_servers()
     copy(golden("directory").last().unwrap(), &data);
     ["tokens", "tokens.used"].iter().for_each(|name| fs::remove_file(data.join(name)).unwrap());
     change_row("summary", &data, &has_summary, &newer_summary);
-    let expect = "summary of calls has version 2, this program reads up to 1";
+    let expect = "summary of calls has version 3, this program reads up to 2";
     each_reader_refuses("summary", &data, place.path(), &["check", "repair"], expect);
     let server = Server::start(&data);
     compare_newer(&|path| server.get(path).text());

@@ -48,9 +48,7 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
         return Some(block);
     }
     let mut rest = ExecutionBlock::new();
-    (0..block.len())
-        .filter(|i| !is_masked(*i))
-        .for_each(|i| rest.push(&block.segment(i), block.operations()));
+    (0..block.len()).filter(|i| !is_masked(*i)).for_each(|i| rest.push_row(block.row(i)));
     (!rest.is_empty()).then(|| Arc::new(rest))
 }
 

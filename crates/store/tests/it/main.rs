@@ -1,6 +1,7 @@
 //! The tests of the store, except `memory`. They are modules of one test binary, which is linked faster than many.
 
 mod bounds;
+mod callers;
 mod common;
 mod damage;
 mod groups;

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::bits::{bits_at, bytes_of, put_bits};
 use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
 
-/// Number of interleaved states. A mark stores all of them. Together, one step of each state needs at most 44 bits,
+/// Number of interleaved states. A mark stores all of them. One step of all states takes at most 44 bits of the stream,
 /// which a single read provides.
 pub(super) const LANES: usize = 4;
 

@@ -60,8 +60,8 @@ fn tokens(words: &[u64], plan: tokens::Plan) -> Tokens {
     }
 }
 
-/// Replaces differences by their sums in place, once per element of `firsts`. The slice starts with as many free elements as
-/// `firsts` has.
+/// Replaces differences by their sums in place, once per element of `firsts`. The first `firsts.len()` elements of `words` are
+/// free: the differences come after them.
 fn add_up(words: &mut [u64], firsts: &[u64]) {
     for (order, first) in firsts.iter().enumerate().rev() {
         let mut sum = *first;
@@ -207,7 +207,7 @@ impl Parameters {
 /// A column that is ready for reading from the last mark at or before a position.
 struct Opened<'a> {
     parameters: Parameters,
-    /// Most extra bits of a token; 0 if there are none.
+    /// Largest number of extra bits of a token; 0 if no token has extra bits.
     widest: u32,
     mark: Mark,
     /// The extra bits of tokens, followed by the rest of the column, so that a read near their end is not slower.
@@ -265,7 +265,8 @@ impl<'a> Opened<'a> {
         Ok(words)
     }
 
-    /// Moves the mark over at most `tokens` tokens, a multiple of [`LANES`], so that the next token belongs to the first state.
+    /// Moves the mark over `tokens` tokens, rounded down to a multiple of [`LANES`], so that the next token belongs to the first
+    /// state.
     fn skip(&mut self, decoder: &Decoder, tokens: usize) {
         let mut steps = [0; SKIPPED_AT_ONCE];
         let mut left = tokens - tokens % LANES;

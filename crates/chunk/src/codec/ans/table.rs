@@ -1,7 +1,8 @@
 //! The state machine: assigns states to tokens by frequency, and defines the next state for each state.
 //!
-//! A token with frequency `f` out of `2^log` has `f` states. The decoder outputs the token of its current state and moves
-//! to `base + bits`. `bits` are the next bits of the stream. States are assigned to tokens as in RFC 8878, section 4.1.1.
+//! A token with frequency `f` out of `2^log` has `f` states. The decoder outputs the token of its current state. The next
+//! state is the base of the current state ([`Entry`]) plus the next bits of the stream. States are assigned to tokens as in
+//! RFC 8878, section 4.1.1.
 
 use super::tokens::TOKENS;
 use crate::Error;
@@ -166,7 +167,7 @@ impl Decoder {
         Self { entries: entries.into() }
     }
 
-    /// The entry of `state` and its number of bits. Replaces `state` with a base of the table plus that many bits of
+    /// The entry of `state` and its number of bits. Replaces `state` with the base of the entry plus this number of bits of
     /// `stream`.
     #[inline]
     pub(super) fn step(&self, state: &mut usize, stream: u64) -> (Entry, u32) {

@@ -1,5 +1,5 @@
-//! Which parts of a text vary between texts? Numbers and ids ([`numbers`]). If a text gets no template with this cut, almost all
-//! words count as varying ([`words`]).
+//! Which parts of a text, its *slots*, vary between texts? Numbers and ids ([`numbers`]). If a text gets no template with this
+//! cut, almost all words count as varying ([`words`]).
 
 use std::ops::Range;
 

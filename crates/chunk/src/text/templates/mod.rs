@@ -272,7 +272,7 @@ fn unfold(numbers: &[u64], templates: &mut [Template<'_>], table: &Texts) -> Res
 mod tests {
     use super::*;
 
-    /// Decodes a template with this many slots, which no string uses, and one string without a template.
+    /// Decodes a template that has this number of slots and that no string uses, and one string without a template.
     fn unused(slots: usize) -> Result<Texts, Error> {
         let encoding = Encoding::default();
         let mut bytes = vec![];

@@ -82,7 +82,7 @@ struct Growing {
 impl Growing {
     fn push_all(&mut self, block: &ExecutionBlock, dropped: impl Fn(Timestamp) -> bool) {
         for row in block.rows().filter(|row| !dropped(row.start())) {
-            self.block.push(&row.to_segment(), block.operations());
+            self.block.push_row(row);
             let grown = &self.block;
             if grown.calls() >= CHUNK_CALLS_MAX || grown.bytes() >= CHUNK_OPEN_BYTES_MAX || grown.is_full() {
                 self.full.push(std::mem::take(&mut self.block));
