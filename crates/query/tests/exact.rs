@@ -12,9 +12,10 @@ use tacho_query::promql::{self, Output, Params, SeriesData};
 const SECOND: i64 = 1_000_000_000;
 /// Largest relative error of an answer.
 const PART: f64 = 1e-12;
-/// Absolute error permitted in addition, as a fraction of the terms, because an answer may be tiny compared to its terms.
+/// Additional permitted absolute error, as a fraction of the size of the terms, because an answer may be tiny compared to its
+/// terms.
 const VANISHING: f64 = 1e-20;
-/// Absolute error permitted in addition, because a subnormal double has few digits. It is 20 times the smallest positive double,
+/// Additional permitted absolute error, because a subnormal double has few digits. It is 20 times the smallest positive double,
 /// because a quantile may multiply the error.
 const SMALLEST: f64 = 1e-322;
 

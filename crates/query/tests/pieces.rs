@@ -185,7 +185,7 @@ fn summaries_are_requested_only_if_all_functions_accept_them() {
         let plan = promql::parse(query).unwrap().plan(&Params::range(0, 600 * SECOND, 60 * SECOND)).unwrap();
         plan.selectors().iter().map(|selection| selection.windows).collect::<Vec<_>>()
     };
-    // The list has two more windows at each end than the query. So it has all windows that overlap the first or the last window
+    // `minutes` has two more windows at each end than the query. So it has all windows that overlap the first or the last window
     // of the query.
     let minutes = Windows { first: -120 * SECOND, step: 60 * SECOND, count: 15, range: 60 * SECOND };
     assert_eq!(windows("max_over_time(x[1m])"), [Some(minutes)]);

@@ -19,6 +19,10 @@ pub struct Graph {
     /// Kind of the nodes: operation, or service (services and their databases)
     #[arg(long, default_value = "operation")]
     level: String,
+    /// Find the callers of all segments among all calls, without summaries, which have only callers that were stored at about
+    /// the same time
+    #[arg(long)]
+    exact: bool,
     #[command(flatten)]
     span: Span,
     #[command(flatten)]
@@ -34,7 +38,12 @@ pub struct Graph {
 impl Graph {
     pub fn run(self) -> Result<(), Failure> {
         let format = self.dot.then(|| "dot".to_owned());
-        let own = [("service", self.service.clone()), ("level", Some(self.level)), ("format", format)];
+        let own = [
+            ("service", self.service.clone()),
+            ("level", Some(self.level)),
+            ("format", format),
+            ("exact", self.exact.then(|| "true".to_owned())),
+        ];
         let range = self.span.range()?;
         let params = own.into_iter().chain(range.params().map(|(name, value)| (name, Some(value))));
         if self.dot {
@@ -55,7 +64,11 @@ impl Graph {
         } else if is_empty {
             eprintln!("no calls {range}");
         } else {
-            print!("{}", to_text(&graph, &Detail::All))
+            print!("{}", to_text(&graph, &Detail::All));
+            let unknown = ask::number(&graph, "unknown_callers");
+            if unknown > 0 {
+                println!("callers that were not found: of {} calls", units::count(unknown));
+            }
         }
         Ok(())
     }

@@ -94,7 +94,7 @@ struct Tree<'a> {
 pub fn calltree(blocks: &[SourceBlock], filter: &Filter, cancel: &Cancel) -> Result<CallTree, Error> {
     let mut tree = Tree::new(blocks, filter, Parents::new(blocks, cancel)?);
     let mut causes = Causes::new(&Limits::IN_MEMORY);
-    blocks.iter().for_each(|source| causes.gather(source.source(), true));
+    blocks.iter().for_each(|source| causes.gather(source.source(), true, |_| true));
     causes.sort();
     let mut walker = Walker::over(blocks, cancel)?;
     for source in awaited(blocks, cancel) {

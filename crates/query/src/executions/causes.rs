@@ -71,9 +71,9 @@ impl Causes {
     }
 
     /// Collects the rows of the round whose segments have a parent. `served`: only rows in which an outermost http-server call
-    /// ends.
-    pub(super) fn gather(&mut self, source: Source<'_>, served: bool) {
-        for row in source.block.rows() {
+    /// ends. Only rows that `takes` accepts.
+    pub(super) fn gather(&mut self, source: Source<'_>, served: bool, takes: impl Fn(RowRef<'_>) -> bool) {
+        for row in source.block.rows().filter(|row| takes(*row)) {
             let Some(parent) = row.parent().filter(|_| self.rounds.takes(row.trace())) else { continue };
             let served_ns = served_ns(source, row);
             if served_ns > 0 || !served {

@@ -78,7 +78,8 @@ pub trait Fold {
     }
 
     /// Adds the summary of a chunk to the current pass. All calls of the chunk must be in the range. If the summary is not
-    /// enough, returns false: the pass needs the blocks of the chunk.
+    /// enough, returns false: the pass needs the blocks of the chunk. A later pass does not always get the summaries that an
+    /// earlier pass has accepted.
     fn add_summary(&mut self, _: &Labels, _: &CallSummary) -> bool {
         false
     }
@@ -156,6 +157,10 @@ impl Rounds {
             self.bits += 1;
         }
         can
+    }
+
+    pub(super) const fn is_first(self) -> bool {
+        self.round == 0
     }
 
     /// Starts the next round. Returns whether there is one.

@@ -1,17 +1,21 @@
 //! Which operations call each other, and which services call each other and their databases?
+//!
+//! The call that caused a segment is known in two ways. A flush stores it with the segment, if both arrived at about the same
+//! time. Otherwise, the segments are joined with the calls of all blocks (`causes.rs`). An exact graph uses only the joins. A
+//! graph from summaries uses the stored callers, and joins only segments of the blocks that it reads.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tacho_chunk::{RowRef, part_gap};
-use tacho_model::{Operation, OperationKind, Timestamp};
+use tacho_chunk::{CallSummary, Caller, Link, LinkSource, RowRef, part_gap};
+use tacho_model::{Labels, Operation, OperationKind, Timestamp};
 
 use super::calls::{Visit, Walker};
 use super::causes::Causes;
 use super::fold::{Fold, Scope};
 use super::limits::{Incomplete, Limits};
 use super::parts::{Met, Parts};
-use super::source::{Filter, Source, Table};
+use super::source::{Filter, LabelsOf, Source, Table, service};
 
 /// What a node of the graph represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum Level {
 pub struct Graph {
     pub nodes: Vec<GraphNode>,
     pub edges: Vec<GraphEdge>,
+    /// Number of completed calls whose segment has a parent that was not found. They are in no edge.
+    pub unknown_callers: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,10 +76,22 @@ struct Figures {
 impl Figures {
     fn add(&mut self, visit: &Visit<'_>) {
         if let Some(duration) = visit.duration() {
-            self.count += 1;
-            self.errors += u64::from(visit.call.failed);
-            self.total_ns = self.total_ns.saturating_add(duration);
+            self.add_calls(1, visit.call.failed.into(), duration);
         }
+    }
+
+    fn add_calls(&mut self, count: u64, errors: u64, total_ns: u64) {
+        self.count = self.count.saturating_add(count);
+        self.errors = self.errors.saturating_add(errors);
+        self.total_ns = self.total_ns.saturating_add(total_ns);
+    }
+
+    const fn add_self(&mut self, self_ns: u64) {
+        self.self_ns = self.self_ns.saturating_add(self_ns);
+    }
+
+    const fn add_served(&mut self, served_ns: u64) {
+        self.served_ns = self.served_ns.saturating_add(served_ns);
     }
 }
 
@@ -90,8 +108,9 @@ struct Target {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Collects the segments that have a parent, and counts all calls until it finds the first such segment. If it finds none, no
-    /// other pass is needed. Otherwise it discards the counts.
+    /// Collects the segments that have a parent. In a graph from summaries, only those without a stored caller, and the pass
+    /// also counts all summaries. In an exact graph, the pass counts all calls until it finds the first such segment. If it finds
+    /// none, no other pass is needed. Otherwise it discards the counts.
     Gather,
     /// Finds the calls that caused these segments.
     Resolve,
@@ -115,6 +134,9 @@ pub struct Graphing {
     /// For the end of a part: the time of its last event. For the start of the next part: the node of its innermost carried call
     /// (`None` if that call is not in the range), and the time of its first event.
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
+    unknown_callers: u64,
+    /// Set if the graph is computed from summaries. Gets the labels of the series of stored callers.
+    labels_of: Option<LabelsOf>,
 }
 
 /// The nodes of the operations of a block, and the targets of the calls of its shapes, computed on demand.
@@ -139,43 +161,80 @@ impl Graphing {
             walker: Walker::default(),
             waiting_max: limits.waiting,
             parts: Parts::new(limits.waiting),
+            unknown_callers: 0,
+            labels_of: None,
         }
     }
 
-    fn numbers(&mut self, source: Source<'_>) -> Vec<u32> {
-        let service: Arc<str> = source.service().into();
+    /// Accepts summaries of chunks and stored callers. A segment that arrived much earlier or later than its caller then counts
+    /// as a segment with an unknown caller. All times of recorded servers are subtracted from the self times of the HTTP client
+    /// calls, even if a client did not wait for the server.
+    #[must_use]
+    pub fn from_summaries(mut self, labels_of: LabelsOf) -> Self {
+        self.labels_of = Some(labels_of);
+        self
+    }
+
+    fn numbers(&mut self, service: &str, operations: &[Operation]) -> Vec<u32> {
+        let service: Arc<str> = service.into();
         let Self { level, nodes, .. } = self;
         let number = |operation| nodes.position(key(&service, operation, *level), Figures::default);
-        source.block.operations().iter().map(number).collect()
+        operations.iter().map(number).collect()
+    }
+
+    /// The nodes of the stored callers. `None` for a caller whose series does not exist or must not be read, and for all
+    /// callers of an exact graph.
+    fn callers(&mut self, callers: &[Caller]) -> Vec<Option<u32>> {
+        let Self { level, nodes, labels_of, .. } = self;
+        let number = |caller: &Caller| {
+            let labels = labels_of.as_ref()?(caller.series)?;
+            let key = key(&service(&labels).into(), &caller.operation, *level);
+            Some(nodes.position(key, Figures::default))
+        };
+        callers.iter().map(number).collect()
     }
 
     fn count(&mut self, source: Source<'_>, numbers: Vec<u32>) {
         let mut targets = Targets { numbers, shapes: vec![None; source.block.shapes().len()] };
         let is_taken = self.filter.takes_service(source.service());
         let rounds = self.causes.rounds;
+        let callers = self.callers(source.block.callers());
         for row in source.block.rows().filter(|row| rounds.takes(row.trace())) {
-            let cause = row.parent().and_then(|parent| self.causes.caller(row.trace(), parent));
+            let stored =
+                row.caller_index().and_then(|caller| callers.get(caller as usize).copied().flatten());
+            let joined = || row.parent().and_then(|parent| self.causes.caller(row.trace(), parent));
+            let cause = stored.or_else(joined);
             let near =
                 cause.is_some_and(|node| self.filter.takes_service(&self.nodes.rows[node as usize].0.0));
             if near || is_taken {
-                self.add_row(source, row, cause, &mut targets);
+                let client = stored.filter(|_| row.caller().is_some_and(is_client));
+                self.add_row(source, row, (cause, client), &mut targets);
             }
         }
     }
 
-    /// Adds the calls of a row. `cause` is the node of the call that caused the segment.
-    fn add_row(&mut self, source: Source<'_>, row: RowRef<'_>, cause: Option<u32>, all: &mut Targets) {
-        let Self { filter, level, causes, nodes, edges, walker, parts, .. } = self;
+    /// Adds the calls of a row. `cause` is the node of the call that caused the segment. `client` is the same node if the call is
+    /// a stored caller and an HTTP client call.
+    fn add_row(
+        &mut self,
+        source: Source<'_>,
+        row: RowRef<'_>,
+        (cause, client): (Option<u32>, Option<u32>),
+        all: &mut Targets,
+    ) {
+        let Self { filter, level, causes, nodes, edges, walker, parts, unknown_callers, .. } = self;
         let targets = all.of(source, row.shape_index(), *level, edges);
+        let is_unknown = row.parent().is_some() && cause.is_none();
         let last = walker.walk(row, |visit| {
             if !filter.range.contains(visit.start) {
                 return;
             }
             let target = targets[visit.position];
             let figures = nodes.value(target.node);
-            figures.self_ns = figures.self_ns.saturating_add(visit.self_ns);
-            figures.served_ns = figures.served_ns.saturating_add(causes.served(source, row, &visit));
+            figures.add_self(visit.self_ns);
+            figures.add_served(causes.served(source, row, &visit));
             let caller = target.caller.or(cause);
+            *unknown_callers += u64::from(is_unknown && caller.is_none() && visit.end.is_some());
             if counts(*level, caller, target.node) {
                 figures.add(&visit);
             }
@@ -188,11 +247,16 @@ impl Graphing {
             if let Some(edge) = edge {
                 edges.value(edge).add(&visit);
             }
+            let operation = source.block.operations().get(visit.call.operation as usize);
+            let is_served = target.caller.is_none() && operation.is_some_and(is_server);
+            if let (Some(client), Some(duration)) = (client.filter(|_| is_served), visit.duration()) {
+                nodes.value(client).add_served(duration);
+            }
         });
         let mut wait = |(end, (node, start)): (Timestamp, (Option<u32>, Timestamp))| {
-            let Some(node) = node else { return };
-            let figures = nodes.value(node);
-            figures.self_ns = figures.self_ns.saturating_add(part_gap(end, start));
+            if let Some(node) = node {
+                nodes.value(node).add_self(part_gap(end, start));
+            }
         };
         if let Some(innermost) = row.shape().carried().len().checked_sub(1) {
             let is_counted = filter.range.contains(walker.start(innermost));
@@ -203,6 +267,48 @@ impl Graphing {
             && let Met::Pair(end, start) = parts.end(row, last)
         {
             wait((end, start));
+        }
+    }
+
+    /// Adds the figures of a chunk whose calls all count.
+    fn add_chunk(&mut self, service: &str, summary: &CallSummary, links: &[Link], callers: &[Option<u32>]) {
+        let numbers = self.numbers(service, &summary.operations);
+        let number = |operation: u32| numbers[operation as usize];
+        let Self { level, nodes, edges, parts, unknown_callers, .. } = self;
+        for cell in &summary.cells {
+            let figures = nodes.value(number(cell.operation));
+            figures.add_self(cell.self_ns);
+            // The calls with a caller are in the links. At service level, not all of them count.
+            if cell.is_uncalled {
+                figures.add_calls(cell.count, cell.errors, cell.total_ns);
+            }
+        }
+        for link in links {
+            let node = number(link.operation);
+            let (caller, is_client) = match link.source {
+                LinkSource::Unknown => (None, false),
+                LinkSource::Operation(operation) => (Some(number(operation)), false),
+                LinkSource::Caller(caller) => {
+                    (callers[caller as usize], is_client(&summary.callers[caller as usize]))
+                }
+            };
+            *unknown_callers += if caller.is_none() { link.count } else { 0 };
+            if counts(*level, caller, node) {
+                nodes.value(node).add_calls(link.count, link.errors, link.total_ns);
+                let edge = caller.map(|caller| edges.position((caller, node), Figures::default));
+                edge.into_iter().for_each(|edge| {
+                    edges.value(edge).add_calls(link.count, link.errors, link.total_ns);
+                });
+            }
+            let is_served = is_client && is_server(&summary.operations[link.operation as usize]);
+            if let Some(client) = caller.filter(|_| is_served) {
+                nodes.value(client).add_served(link.total_ns);
+            }
+        }
+        for part in &summary.loose {
+            if let Some((node, gap_ns)) = parts.add_loose(part, |operation| Some(number(operation))) {
+                nodes.value(node).add_self(gap_ns);
+            }
         }
     }
 }
@@ -237,7 +343,7 @@ impl Fold for Graphing {
     fn pass(&mut self) -> Option<Scope> {
         self.pass = match self.pass {
             Pass::Start => Pass::Gather,
-            Pass::Gather if !self.causes.is_used => Pass::End,
+            Pass::Gather if !self.causes.is_used && self.labels_of.is_none() => Pass::End,
             Pass::Gather => {
                 self.causes.sort();
                 if self.causes.is_empty() { Pass::Count } else { Pass::Resolve }
@@ -252,8 +358,13 @@ impl Fold for Graphing {
     fn add_source(&mut self, source: Source<'_>) {
         if self.pass == Pass::Gather {
             let was_used = self.causes.is_used;
-            self.causes.gather(source, false);
-            if was_used {
+            let callers = self.callers(source.block.callers());
+            let is_stored = |row: RowRef<'_>| {
+                row.caller_index()
+                    .is_some_and(|caller| callers.get(caller as usize).is_some_and(Option::is_some))
+            };
+            self.causes.gather(source, false, |row| !is_stored(row));
+            if was_used || self.labels_of.is_some() {
                 return;
             }
             if self.causes.is_used {
@@ -262,11 +373,30 @@ impl Fold for Graphing {
                 return;
             }
         }
-        let numbers = self.numbers(source);
+        let numbers = self.numbers(source.service(), source.block.operations());
         match self.pass {
             Pass::Resolve => self.causes.resolve(source, &numbers),
             _ => self.count(source, numbers),
         }
+    }
+
+    fn takes_summaries(&self) -> bool {
+        self.labels_of.is_some()
+    }
+
+    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
+        let Some(links) = &summary.links else { return false };
+        let callers = self.callers(&summary.callers);
+        if !self.filter.takes_service(service(labels)) {
+            // All calls of a segment that the service caused count, and a summary has only the outermost ones apart.
+            let service = |caller: &u32| self.filter.takes_service(&self.nodes.rows[*caller as usize].0.0);
+            return !callers.iter().flatten().any(service);
+        }
+        // Of all passes, the first one certainly gets all summaries.
+        if self.pass == Pass::Gather && self.causes.rounds.is_first() {
+            self.add_chunk(service(labels), summary, links, &callers);
+        }
+        true
     }
 
     fn incomplete(&self) -> Vec<Incomplete> {
@@ -303,8 +433,16 @@ impl Fold for Graphing {
             })
             .collect();
         edges.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
-        Graph { nodes, edges }
+        Graph { nodes, edges, unknown_callers: self.unknown_callers }
     }
+}
+
+fn is_client(caller: &Caller) -> bool {
+    caller.operation.kind == OperationKind::HttpClient
+}
+
+fn is_server(operation: &Operation) -> bool {
+    operation.kind == OperationKind::HttpServer
 }
 
 fn key(service: &Arc<str>, operation: &Operation, level: Level) -> Key {

@@ -46,7 +46,7 @@ pub use limits::Incomplete;
 pub use operations::{OperationPoint, OperationStats, Operations};
 pub use search::{Search, SearchResult, Searching};
 pub use services::{ServicePoint, ServiceStats, Services};
-pub use source::{Filter, Outcome, Source, SourceBlock};
+pub use source::{Filter, LabelsOf, Outcome, Source, SourceBlock};
 pub use top::Order;
 pub use trace::{SPANS_MAX, Span, Trace, trace};
 

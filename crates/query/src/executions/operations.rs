@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tacho_chunk::{CallSummary, Cell, Edge, RowRef, part_gap};
+use tacho_chunk::{CallSummary, Cell, RowRef, part_gap};
 use tacho_model::{Labels, Operation, OperationKind, Timestamp};
 
 use super::calls::{Visit, Walker};
@@ -281,13 +281,13 @@ impl Fold for Operations {
 
     fn add_source(&mut self, source: Source<'_>) {
         if self.pass == Pass::Gather {
-            return self.causes.gather(source, true);
+            return self.causes.gather(source, true, |_| true);
         }
         if !self.filter.takes_service(source.service()) {
             return;
         }
         if self.pass == Pass::Count && self.gathers_while_counting() {
-            self.causes.gather(source, true);
+            self.causes.gather(source, true, |_| true);
         }
         let numbers = self.numbers(source.service(), source.block.operations());
         if self.pass == Pass::Discount {
@@ -325,16 +325,9 @@ impl Fold for Operations {
             }
         }
         for part in &summary.loose {
-            let met = match part.edge {
-                Edge::End(end) => match parts.end_of(part.key, end) {
-                    Met::Pair(end, start) => Some((end, start)),
-                    Met::Waits | Met::Alone(_) => None,
-                },
-                Edge::Start(operation, at) => parts.start_of(part.key, (numbers[operation as usize], at)),
-            };
-            if let Some((end, (Some(number), start))) = met {
+            if let Some((number, gap_ns)) = parts.add_loose(part, |operation| numbers[operation as usize]) {
                 let figures = table.value(number);
-                figures.self_ns = figures.self_ns.saturating_add(part_gap(end, start));
+                figures.self_ns = figures.self_ns.saturating_add(gap_ns);
             }
         }
         true

@@ -23,7 +23,8 @@ impl Place {
 
 /// Index of spans with lookup in logarithmic time.
 pub(super) struct Parents {
-    /// Span base, trace, first call and place of each row; sorted.
+    /// Span base, trace, first call and place of each row that enters calls; sorted. A row without an enter may have the same
+    /// first call as the next part of its segment.
     rows: Vec<(u64, TraceId, u32, Place)>,
 }
 
@@ -39,7 +40,8 @@ impl Parents {
             let (block, source) = source?;
             let entry =
                 |(row, r): (u32, RowRef<'_>)| (r.base(), r.trace(), r.first_call(), Place { block, row });
-            rows.extend((0u32..).zip(source.block.rows()).map(entry));
+            let enters = |(_, r): &(u32, RowRef<'_>)| r.shape().calls().len() > r.shape().carried().len();
+            rows.extend((0u32..).zip(source.block.rows()).filter(enters).map(entry));
         }
         rows.sort_unstable();
         Ok(Self { rows })

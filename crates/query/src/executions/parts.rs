@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use tacho_chunk::{PartKey, RowRef};
+use tacho_chunk::{Edge, LoosePart, PartKey, RowRef, part_gap};
+use tacho_model::Timestamp;
 
 use super::limits::Incomplete;
 
@@ -73,6 +74,27 @@ impl<E, S> Parts<E, S> {
     pub(super) fn drain(&mut self) -> impl Iterator<Item = E> + use<E, S> {
         self.starts.clear();
         std::mem::take(&mut self.ends).into_values()
+    }
+}
+
+/// The time of the last event of a part. For the next part: the number of its innermost carried call, if that call counts, and
+/// the time of its first event.
+impl Parts<Timestamp, (Option<u32>, Timestamp)> {
+    /// Adds a loose part of a summary. `number` gets the operation of the innermost carried call. If both parts are known and the
+    /// call counts, returns its number and the time between the parts, ns.
+    pub(super) fn add_loose(
+        &mut self,
+        part: &LoosePart,
+        number: impl FnOnce(u32) -> Option<u32>,
+    ) -> Option<(u32, u64)> {
+        let met = match part.edge {
+            Edge::End(end) => match self.end_of(part.key, end) {
+                Met::Pair(end, start) => Some((end, start)),
+                Met::Waits | Met::Alone(_) => None,
+            },
+            Edge::Start(operation, at) => self.start_of(part.key, (number(operation), at)),
+        };
+        met.and_then(|(end, (number, start))| Some((number?, part_gap(end, start))))
     }
 }
 

@@ -5,10 +5,13 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use tacho_chunk::ExecutionBlock;
-use tacho_model::{Labels, TimeRange};
+use tacho_model::{Labels, SeriesId, TimeRange};
 
 /// Name of a service or host for senders that did not send one.
 const UNKNOWN: &str = "unknown";
+
+/// The labels of a series. `None` if the series does not exist, or if the question must not read it.
+pub type LabelsOf = Arc<dyn Fn(SeriesId) -> Option<Arc<Labels>> + Send + Sync>;
 
 /// Segments of one series: of one process, or of several processes with the same labels.
 #[derive(Clone, Debug)]

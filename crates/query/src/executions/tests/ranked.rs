@@ -27,7 +27,9 @@ fn ranked(blocks: &[(SourceBlock, bool)], search: &Search) -> (SearchResult, usi
         for (source, _) in with {
             let (segments, range) = (source.block.len(), source.block.range());
             let summary = CallSummary::of(&source.block).expect("the block is small");
-            let summary = CallSummary::decode(&summary.encode(), summary.operations.clone()).unwrap();
+            let summary =
+                CallSummary::decode(&summary.encode(), summary.operations.clone(), summary.callers.clone())
+                    .unwrap();
             let chunk = SummarizedChunk { summary: &summary, segments, range };
             match fold.rank(&source.labels, chunk) {
                 Some(rank) => order.push((rank, source)),

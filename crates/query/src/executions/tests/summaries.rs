@@ -1,15 +1,17 @@
 //! Answers from summaries have the same figures as answers from the calls, except that percentiles differ by up to 1 %, and the
-//! self times of HTTP clients are missing.
+//! self times of HTTP client calls are missing or shorter.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tacho_chunk::{CallSummary, ExecutionBlock, Point};
-use tacho_model::{Attribute, AttributeValue, Labels, OperationKind, Segment, TimeRange};
+use tacho_chunk::{CallSummary, ExecutionBlock, Point, find_callers};
+use tacho_model::{Attribute, AttributeValue, Labels, OperationKind, Segment, SeriesId, TimeRange};
 
 use super::laws::{Seed, parts, seeds, segment, table};
+use crate::executions::limits::Limits;
 use crate::executions::{
-    Counters, Counts, Filter, Fold, OperationStats, Operations, ServiceStats, Services, SourceBlock,
+    Counters, Counts, Filter, Fold, Graph, GraphNode, Graphing, LabelsOf, Level, OperationStats, Operations,
+    ServiceStats, Services, SourceBlock,
 };
 
 const KINDS: [OperationKind; 3] =
@@ -26,7 +28,12 @@ fn answer<F: Fold>(blocks: &[(SourceBlock, bool)], mut fold: F) -> (F::Answer, u
         for (SourceBlock { labels, block }, is_summed) in blocks {
             if *is_summed && fold.takes_summaries() {
                 let summary = CallSummary::of(block).expect("the block is small");
-                let summary = CallSummary::decode(&summary.encode(), summary.operations.clone()).unwrap();
+                let summary = CallSummary::decode(
+                    &summary.encode(),
+                    summary.operations.clone(),
+                    summary.callers.clone(),
+                )
+                .unwrap();
                 if fold.add_summary(labels, &summary) {
                     summed += 1;
                     continue;
@@ -79,8 +86,71 @@ fn certain_service(stats: &ServiceStats) -> ServiceStats {
     certain
 }
 
+/// Stores the callers of the segments, as a flush does for all blocks that have a number in `stored`.
+fn with_callers(blocks: &mut [(SourceBlock, bool)], stored: impl Fn(usize) -> bool) {
+    let sources: Vec<_> = blocks.iter().map(|(source, _)| source.clone()).collect();
+    let all: Vec<_> = sources.iter().map(|source| (id_of(&source.labels), &*source.block)).collect();
+    for (number, ((source, _), found)) in blocks.iter_mut().zip(find_callers(&all)).enumerate() {
+        if stored(number) {
+            Arc::make_mut(&mut source.block).set_callers(&found);
+        }
+    }
+}
+
+fn id_of(labels: &Labels) -> SeriesId {
+    SeriesId(if labels.get("service") == Some("a") { 1 } else { 2 })
+}
+
+/// Knows the labels of both services.
+fn labels_of() -> LabelsOf {
+    Arc::new(|id| {
+        let service = ["a", "b"].get(usize::try_from(id.0).ok()?.checked_sub(1)?)?;
+        Labels::new([("service", *service)]).ok().map(Arc::new)
+    })
+}
+
+/// The graph without self times of nodes with calls of HTTP clients.
+fn certain_graph(graph: &Graph) -> Graph {
+    let mut certain = graph.clone();
+    let has_clients = |node: &GraphNode| ["http-client", "service"].contains(&node.kind);
+    certain.nodes.iter_mut().filter(|node| has_clients(node)).for_each(|node| node.self_ns = 0);
+    certain
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn graphs_from_summaries_have_the_figures_of_the_calls(
+        seeds in seeds(),
+        cuts in prop::collection::vec(1usize..12, 0..4),
+        choices in any::<u64>(),
+        service in prop::option::of(prop::sample::select(vec!["a", "b", "c"])),
+    ) {
+        let mut blocks = blocks(&seeds, &cuts, choices);
+        // If the callers of a block are not stored, its segments are joined with the calls of all blocks, so these are read.
+        let stored = |number: usize| choices >> (30 + number) & 3 > 0;
+        if (0..blocks.len()).all(stored) {
+            with_callers(&mut blocks, |_| true);
+        } else {
+            with_callers(&mut blocks, stored);
+            blocks.iter_mut().for_each(|(_, is_summed)| *is_summed = false);
+        }
+        let filter = Filter { service: service.map(str::to_owned), operation: None, range: RANGE };
+        for level in [Level::Operation, Level::Service] {
+            let (exact, none) = answer(&blocks, Graphing::new(filter.clone(), level));
+            prop_assert_eq!(none, 0);
+            for rounds in [usize::MAX, 1] {
+                let limits = Limits { causes: rounds, ..Limits::default() };
+                let fold = Graphing::within(filter.clone(), level, &limits);
+                let (got, _) = answer(&blocks, fold.from_summaries(labels_of()));
+                prop_assert_eq!(certain_graph(&got), certain_graph(&exact));
+                for (got, exact) in got.nodes.iter().zip(&exact.nodes) {
+                    prop_assert!(got.self_ns <= exact.self_ns, "{:?}, exact {:?}", got, exact);
+                }
+            }
+        }
+    }
 
     #[test]
     fn operations_and_services_from_summaries_have_the_figures_of_the_calls(
@@ -145,7 +215,9 @@ fn fold_hostile(change: impl Fn(&mut CallSummary)) -> (Vec<OperationStats>, Vec<
             .from_summaries(),
         Services::new(Filter { service: None, operation: None, range: TimeRange::ALL }).from_summaries(),
     );
-    if let Ok(summary) = CallSummary::decode(&summary.encode(), summary.operations.clone()) {
+    if let Ok(summary) =
+        CallSummary::decode(&summary.encode(), summary.operations.clone(), summary.callers.clone())
+    {
         operations.pass();
         services.pass();
         for _ in 0..2 {

@@ -170,5 +170,5 @@ pub fn graph(graph: &Graph) -> Value {
         .iter()
         .map(|e| json!({ "from": e.from, "to": e.to, "count": e.count, "errors": e.errors, "total_ns": e.total_ns }))
         .collect();
-    json!({ "nodes": nodes, "edges": edges })
+    json!({ "nodes": nodes, "edges": edges, "unknown_callers": graph.unknown_callers })
 }

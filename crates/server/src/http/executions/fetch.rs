@@ -166,8 +166,9 @@ struct Cache {
 }
 
 /// Computes an answer block by block. A pass over a service or over all series keeps its blocks in memory if they take at most
-/// `cache_bytes_max` bytes together. A later pass over the same blocks, or over some of them, uses the kept blocks. All other
-/// passes read the range from the store. The answer may be incomplete, because the memory of an analysis is bounded.
+/// `cache_bytes_max` bytes together. A later pass over the same blocks, or over some of them, uses the kept blocks, and gets no
+/// summaries. All other passes read the range from the store. The answer may be incomplete, because the memory of an analysis is
+/// bounded.
 pub async fn folded<F: Fold + Send>(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -211,7 +212,7 @@ struct Passing<'a, F> {
     damaged: Mutex<&'a mut DamagedSummaries>,
     /// The bytes of blocks that may be kept.
     room: &'a AtomicUsize,
-    /// Whether all blocks were read and kept.
+    /// Whether all blocks were kept, and no chunk was skipped because of its rank.
     all_fit: AtomicBool,
 }
 
@@ -238,7 +239,7 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
 
     fn sum(&self, labels: &Labels, summary: Result<&CallSummary, String>) -> bool {
         match summary {
-            Ok(summary) => !self.fits(!self.fold().add_summary(labels, summary)),
+            Ok(summary) => self.fold().add_summary(labels, summary),
             Err(said) => {
                 self.damage(said);
                 false
@@ -266,7 +267,7 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
 }
 
 /// Reads the blocks of a scope and adds them to `fold`. Does not read a chunk whose summary is enough for `fold`, or shows that
-/// `fold` does not need the chunk. Returns the blocks if `room` is enough for all, and all were read.
+/// `fold` does not need the chunk. Returns the blocks if `room` is enough for all, and no chunk was skipped because of its rank.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),

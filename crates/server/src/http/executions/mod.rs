@@ -134,8 +134,11 @@ async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> R
     let filter = filter(&app, &params)?;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
-    let (Read { records: graph, damages }, notes) =
-        computed((&app, &access), &filter, Graphing::new(filter.clone(), level)).await?;
+    let fold = Graphing::new(filter.clone(), level);
+    let view = app.view(&access);
+    let labels_of = move |id| view.labels_of(id);
+    let fold = if is_exact(&params)? { fold } else { fold.from_summaries(Arc::new(labels_of)) };
+    let (Read { records: graph, damages }, notes) = computed((&app, &access), &filter, fold).await?;
     let warnings = warnings(&damages, &notes);
     if dot {
         let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
