@@ -7,8 +7,8 @@ TACHO       := target/release/tacho
 # The binary with which the tests of the agents and the page start the server. It is a hard link to the result of `cargo
 # test`, so that later builds do not replace it.
 TEST_TACHO  := target/test/tacho
-# The longest parts are first, for a short total time. Some of them use $(TEST_TACHO), which is built before all parts: make would
-# start a part that waits for another target only after all parts that wait for nothing.
+# The longest parts are first, for a short total time. Some of them use $(TEST_TACHO). It is built before all parts, so that no
+# part waits for it: make would start a waiting part after all the others.
 TEST_PARTS  := test-rust test-java test-fuzz test-lint test-node test-python test-page test-sbom test-bench
 # Some parts wait for timeouts much of their time, so three parts at a time keep two cores busy.
 TEST_JOBS   ?= 3

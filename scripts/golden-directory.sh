@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the golden directory testdata/directory/NAME, the text of its token testdata/directory/NAME.token, and a backup
-# repository of it, testdata/repository/NAME: scripts/golden-directory.sh TACHO NAME. TACHO is the binary, NAME the date of its
-# build. Run it only for a new name: golden files are never made again (testdata/directory/README.md).
+# Makes the golden directory testdata/directory/NAME, the file testdata/directory/NAME.token with the text of its token, and
+# testdata/repository/NAME, a backup repository of the directory: scripts/golden-directory.sh TACHO NAME. TACHO is the binary,
+# NAME the date of its build. Run it only for a new name: golden files are never made again (testdata/directory/README.md).
 set -eu
 tacho=$(realpath "$1")
 name=$2

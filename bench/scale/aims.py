@@ -34,7 +34,7 @@ def stall_ms(cost: dict) -> float:
 
 
 def verdicts(work: dict) -> list[Verdict]:
-    """For all aims that this work measures. Empty without Tachograph."""
+    """For all aims that this workload measures. Empty without Tachograph."""
     if work["work"] == "calls":
         return calls_report.verdicts(work)
     systems = {name: cost for name, cost in work["systems"].items() if name != BEFORE}
@@ -66,7 +66,7 @@ def verdicts(work: dict) -> list[Verdict]:
 
 
 def not_measured(works: list[dict]) -> list[str]:
-    """The aims that these works do not measure, each with options to measure it; not the aims of `--work queries`."""
+    """The aims that these workloads do not measure, each with options to measure it; not the aims of `--work queries`."""
     missing = []
     if all(work.get("series", 0) < MANY_SERIES for work in works):
         missing.append(f"10 million active series within 4 GB: --work lines --series {MANY_SERIES} --rounds 3")

@@ -70,7 +70,7 @@ def of_hours(system: Tacho, hours: int) -> float:
 
 
 def at_once(system: Tacho, clients: int) -> tuple[float, float]:
-    """Processor time of a light question, and questions per second, with several clients without pauses."""
+    """Processor ms of a light question, and questions per second, with several clients without pauses."""
     request, counts, ended = system.request(light(system)), [0] * clients, threading.Event()
 
     def ask(nth: int) -> None:

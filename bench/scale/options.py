@@ -18,8 +18,8 @@ ROUNDS, ROUNDS_FULL = 20, 240
 CALLS, CALLS_FULL = 10_000_000, 1_000_000_000
 STEP_SECONDS = 15
 CHURN = 0.4
-"""Share of the pods that are replaced in each round of the work `churn`. After 240 rounds there are 97 times as many series
-as active ones: 9.7 million for 100,000."""
+"""Share of the pods that are replaced in each round of the workload `churn`. After 240 rounds there are 97 times as many
+series as active ones: 9.7 million for 100,000."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""The order of a run. For each work with rounds, all systems start, receive each round one after the other, and
-settle. Then each system is killed and started, gets one more round, is stopped and started again. The watched samples
-are compared after the rounds and after both starts."""
+"""The order of a run. For a workload with rounds (README.md has the table of workloads), all systems start. Each round is
+written to one system after the other. Then the systems settle. Then each system is killed and started, gets one more round, is
+stopped and started again. The watched samples are compared after the rounds and after both starts."""
 
 import json
 import os

@@ -1,8 +1,8 @@
 """Compares this build with an earlier build in the same run, pair by pair.
 
-The nth load of this build is paired with the nth load of the earlier build, and a query with the same query to the earlier
-build. The processor time of queries is measured for a whole turn of up to ten queries, so it is paired by turn. Other activity
-of the machine affects both values of a pair.
+A load writes the whole dataset once. The nth load of this build is paired with the nth load of the earlier build, and a query
+with the same query to the earlier build. The processor time of queries is measured for a whole turn of up to ten queries, so it
+is paired by turn. Other activity of the machine affects both values of a pair.
 """
 
 from collections.abc import Iterator

@@ -57,7 +57,7 @@ class Dataset:
         return max(frame.times_ms[-1] for frame in self.frames)
 
     def rows(self) -> Iterator[tuple[int, int, int]]:
-        """(time in ms, frame, row in the frame), in the order in which a monitoring system receives the rows."""
+        """(time in ms, index of the frame, row in the frame), in the order in which a monitoring system receives the rows."""
         return merge(
             *(zip(frame.times_ms, repeat(number), range(len(frame.times_ms))) for number, frame in enumerate(self.frames))
         )

@@ -1,7 +1,7 @@
 """Measures writing, settling and querying.
 
-A system runs from its load until all systems have had their queries. The systems are queried alternately, a few queries each, so
-that other activity of the machine affects all of them equally.
+A system runs from its last load, which writes the whole dataset, until all systems have had their queries. The systems are
+queried alternately, a few queries each, so that other activity of the machine affects all of them equally.
 """
 
 import shutil

@@ -93,8 +93,8 @@ fn crates(tree: &str) -> Result<BTreeMap<Id, Crate>, String> {
     Ok(crates)
 }
 
-/// Depth and crate of a line: `2clap_builder v4.6.7`, its licence, its repository, and ` (*)` if an earlier line
-/// has the crates that it needs.
+/// Depth and crate of a line. The line has the depth with the crate (`2clap_builder v4.6.7`), the licence, the repository, and
+/// ` (*)` if `cargo tree` has already listed the crates that this crate needs.
 fn read_line(line: &str) -> Option<(usize, Crate)> {
     let mut parts = line.split(SEPARATOR);
     let (package, licence, repository) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,6 +1,6 @@
-// An internal error of the agent (stack overflow, out of memory) may interrupt each function of the agent where it begins. All
-// frames stay well formed, each call is counted once, and later calls are recorded. The test runs a copy of the agent in which
-// each function first calls `globalThis.boundary`.
+// An internal error (stack overflow, out of memory) may interrupt any function of the agent at the beginning of that function.
+// Even then all frames stay well formed, each call is counted once, and later calls are recorded. The test runs a copy of the
+// agent in which each function first calls `globalThis.boundary`.
 
 import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

@@ -266,8 +266,8 @@ test('series are bounded', () => {
 });
 
 /**
- * Outages as events at times in seconds, and the expected lines of the log, shortened. Three numbers are the calls, samples and
- * entries that are dropped; `looks` is a periodic check.
+ * Each item: a name, events with their times in seconds, and the expected lines of the log, shortened. The event
+ * `5 1 0` drops 5 calls, 1 sample and 0 entries; `looks` is a periodic check.
  */
 const OUTAGES = [
   [

@@ -30,7 +30,7 @@ function tick() {
 
 /**
  * Calls begin inside random calls that are open or have just ended, or without a caller. They end in random order, with
- * attributes and sweeps in between.
+ * attributes and runs of `recorder.sweep` in between.
  * @param {number} seed
  * @param {{ nested?: number }} how `nested`: of ten steps that end a call, the average number that end the newest open call. Each
  * other such step ends a random open call

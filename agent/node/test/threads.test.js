@@ -1,4 +1,4 @@
-// Each thread gets its own slot in the table of threads, even if another thread takes a slot between two of its steps.
+// Two threads never get the same slot of the table of threads, even if one takes a slot while the other is taking one.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -22,7 +22,7 @@ afterEach(() => {
 
 const restore = () => Object.assign(Atomics, ORIGINAL);
 
-/** Calls `then` once, before or after step number `count` on the table. */
+/** Calls `then` once, before or after step number `count`, counted from 0. A step is an atomic operation on the table. */
 function interrupt(count, isBefore, then) {
   let steps = 0;
   for (const [name, step] of Object.entries(ORIGINAL)) {

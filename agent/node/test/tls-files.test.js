@@ -1,4 +1,4 @@
-// Files of the settings of TLS that can or cannot be used. `tls.test.js` has the tests with a server.
+// Which files in the TLS settings the agent can use, and which ones it refuses. `tls.test.js` has the tests with a server.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

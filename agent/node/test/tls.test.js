@@ -22,7 +22,7 @@ const missing = join(place, 'missing');
 const shown = { TACHO_TLS_CLIENT_CERT: client.cert, TACHO_TLS_CLIENT_KEY: client.key };
 const trusting = { TACHO_TLS_CA: ours.file };
 
-/** All but `plain` use TLS. `strict` also requires client certificates. The certificate of `named` has no address. */
+/** All but `plain` use TLS. `strict` also requires client certificates. The certificate of `named` has no IP address. */
 let plain, secured, strict, named;
 const servers = [];
 before(async () => {

@@ -99,6 +99,7 @@ def parse_traceparent(header: Optional[str]) -> Optional[Context]:
     return Context(high, low, parent, REMOTE, None)
 
 
-# The parent of calls that have no caller on their own strand. It is set where a task is created, and inside the outermost
-# coroutine or span of a task. So all code that copies the context (asyncio, anyio, copy_context) passes the parent on.
+# The parent of calls that have no caller on their own strand (the work of a thread, task or request, see track). It is set where
+# a task is created, and inside the outermost coroutine or span of a task. So all code that copies the context (asyncio, anyio,
+# copy_context) passes the parent on.
 CALLER: ContextVar[Optional[Context]] = ContextVar("tachograph_caller", default=None)

@@ -90,8 +90,8 @@ def _fold(planes: list[bytes]) -> list[bytes]:
 
 
 def _folded(data: bytes) -> bytes:
-    """Returns at most `_FOLD_BYTES_MIN` bytes. If the register starts at 0, they have the CRC that `data` has if the register
-    starts at `MASK`."""
+    """Returns at most `_FOLD_BYTES_MIN` bytes. Their CRC with a register that starts at 0 is the CRC of `data` with a register
+    that starts at `MASK`."""
     # Inverting the first four bytes replaces the register's start value. With a start value of 0, leading zeros have no effect.
     words = bytes(-len(data) % 4) + bytes(byte ^ 255 for byte in data[:4]) + data[4:]
     planes = [words[plane::4] for plane in range(4)]

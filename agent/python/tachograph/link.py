@@ -1,4 +1,4 @@
-"""The connection to the server, which connects again after each failure. A non-blocking state machine; the sender calls `step`.
+"""Connects the agent to the server, and again after each failure. A non-blocking state machine; the sender calls `step`.
 
     RESTING --(time is up)--> RESOLVING --> CONNECTING --(HANDSHAKE, with TLS)--> GREETING --(WELCOME)--> OPEN
        ^                                                                                                    |

@@ -66,7 +66,7 @@ class Operations:
 
     def function(self, kind: int, name: str, module_chars: int, own: int = ON) -> int:
         """Id of a function. Its name begins with the `module_chars` characters of its module's name; 0: the program has chosen
-        the name. The function may be off until a rule switches it on."""
+        the name. `own`: its state without rules."""
         if (kind, name) not in self.ids and not self._is_full(kind):
             with self.lock:
                 if (kind, name) not in self.ids:

@@ -34,8 +34,9 @@ class Pattern:
                 raise ValueError(messages.pattern_character(character, text))
         if not text or "..." in text or text.endswith(".") or (text.startswith(".") and not text.startswith("..")):
             raise ValueError(messages.pattern_dot(text))
-        # The first group must fit the beginning of a name, the last group its end. The other groups match at the first position
-        # that fits. A group is a list of parts; a part is a list of the texts between its stars.
+        # A group is a piece of the pattern between double dots, as a list of parts; a part is a list of the texts between its
+        # stars. The first group must fit the beginning of a name, the last group its end. The other groups match at the first
+        # position that fits.
         groups = [group.split(".") if group else [] for group in text.split("..")]
         self.groups = [[part.split("*") for part in group] for group in groups]
         # Texts that every matching name contains: the pieces of the pattern between stars and double dots.

@@ -1,4 +1,4 @@
-"""The agent's thread: a loop that reads the tracks, fills frames, steps the connection and sleeps.
+"""The agent's thread: a loop that reads the tracks (the lists of events), fills frames, steps the connection and sleeps.
 
 It sleeps 50 ms under low load and less when tracks fill quickly; a half-full track wakes it.
 Before: track, inbox, sampler. After: link.

@@ -81,8 +81,8 @@ home = Home()
 def look_within(look: int, calls: int) -> int:
     """`look`, or less if the segment has few numbers left. `calls`: count of calls of the segment so far.
 
-    A call has at least two words. Until `look` is set again, the strand appends at most `look` words, and as many again while
-    the sender removes the words that it reads. So it begins at most `look` calls.
+    A call has at least two words. Until `look` is set again, the strand appends at most `look` words, and at most `look` more
+    words while the sender removes the words that it reads. So it begins at most `look` calls.
     """
     return max(-1, min(look, CALLS_MAX - calls))
 

@@ -262,8 +262,8 @@ class Head:
     writes thousands of parts per second.
 
     `trace`: 16 bytes, or None. `trace_of`: number of the segment that began the trace, or None. If both are None, the trace
-    begins with this segment. `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: (operation, call, age in ns),
-    outermost first.
+    begins with this segment. `parent`: 8 bytes, or None. `part` 0 is the first. `carried`: the calls that earlier parts left
+    open, each as (operation, call, age in ns), outermost first.
     """
 
     segment: int = 0

@@ -1,5 +1,5 @@
-"""Each call of real servers and other programs is recorded once, in any of their processes. The programs end as without the
-agent."""
+"""Each call in real servers and other programs is recorded once, whichever of their processes makes it. The programs end as
+without the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and aims of the work `calls`."""
+"""Tables and aims of the workload `calls`."""
 
 from math import nan
 
@@ -51,7 +51,7 @@ def _questions(work: dict) -> str:
 
 
 def verdicts(work: dict) -> list[Verdict]:
-    """For all aims that this work measures. Empty without Tachograph."""
+    """For all aims that this workload measures. Empty without Tachograph."""
     loads = {name: load for name, load in work["loads"].items() if name != BEFORE}
     if OURS not in loads:
         return []

@@ -49,7 +49,7 @@ class Asked:
 
 
 class CallSystem(ABC):
-    """A system in the work `calls`."""
+    """A system in the workload `calls`."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""The order of the work `calls`. Tachograph gets all calls with the native protocol. Then the peers get the same
+"""The order of the workload `calls`. Tachograph gets all calls with the native protocol. Then the peers get the same
 calls, slice by slice. Then each question is asked several times, of the systems alternately."""
 
 import shutil

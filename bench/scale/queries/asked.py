@@ -1,4 +1,4 @@
-"""The questions of the work `queries`, as requests to each system."""
+"""The questions of the workload `queries`, as requests to each system."""
 
 from ...common.client import Request
 from ...store.questions import HOUR_MS, Grouped

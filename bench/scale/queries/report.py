@@ -1,4 +1,4 @@
-"""Formats the figures of the work `queries`, and compares them with the aims."""
+"""Formats the figures of the workload `queries`, and compares them with the aims."""
 
 from ...common.table import table
 from ...store.report import TITLES
@@ -34,7 +34,7 @@ OTHER_COLUMNS = (
 
 
 def verdicts(queries: dict) -> list[Verdict]:
-    """The aims of two cores are only measured on a machine with two cores. Empty without Tachograph."""
+    """The aims that compare two cores with one are only measured on a machine with two cores. Empty without Tachograph."""
     systems = {name: figures for name, figures in queries["systems"].items() if name != BEFORE}
     if OURS not in systems:
         return []

@@ -1,4 +1,4 @@
-"""The order of the work `queries`: one system after the other gets the data of all hosts and all questions, and stops."""
+"""The order of the workload `queries`: one system after the other gets the data of all hosts and all questions, and stops."""
 
 import os
 import shutil

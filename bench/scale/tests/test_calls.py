@@ -1,4 +1,4 @@
-"""Tests that the report of the work `calls` has a figure for each aim, and that its SQL statements are complete."""
+"""Tests that the report of the workload `calls` has a figure for each aim, and that its SQL statements are complete."""
 
 from math import isnan
 from unittest import TestCase

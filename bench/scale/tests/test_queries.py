@@ -1,4 +1,4 @@
-"""Tests that the work `queries` states each aim with its figure."""
+"""Tests that the report of the workload `queries` states each aim with its figure."""
 
 from unittest import TestCase
 

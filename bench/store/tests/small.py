@@ -1,4 +1,4 @@
-"""A small dataset: two hosts, two fields, seven times at intervals of ten seconds."""
+"""A small dataset: two hosts, two fields, seven timestamps at intervals of ten seconds."""
 
 from array import array
 

@@ -35,13 +35,13 @@ pub struct Created {
 ///
 /// # Errors
 /// - `Locked` when another process uses the repository, or a server has begun to use a directory at rest.
-/// - `Invalid` if the place of the repository has other files, or a bucket refuses the access.
+/// - `Invalid` if the place of the repository has other files.
 /// - `Version` if a newer version made the repository.
 /// - `StorageFull` if the place has no space left.
 /// - `Corrupt` if written bytes differ when they are read back, a file became shorter, the format file is damaged, or the id
 ///   exists already.
 /// - `Io` if a file cannot be read or written.
-/// - `Unavailable` if the place cannot be reached or its lock was lost.
+/// - `Unavailable` if the place cannot be reached, a bucket refuses a request, or the lock was lost.
 /// - The error of `work.check`.
 ///
 /// After an error, the record is absent or may not be durable.

@@ -31,7 +31,7 @@ pub struct Source {
     /// Names of files and directories that are unknown in a data directory, and of dangling links. They are not copied.
     pub ignored: Vec<String>,
     pub live: bool,
-    /// The moment. Records that were acknowledged before it are in the files.
+    /// The moment. Samples, entries and executions that were acknowledged before it are in the files.
     pub time: Timestamp,
     pub generation: u64,
     pub offset: u64,

@@ -115,7 +115,7 @@ impl Client {
     }
 
     /// Like [`Self::post`]. Returns `None` on success. Returns the message of the server if its answer is a refusal that a retry
-    /// does not change: a status 4xx except 408 and 429, for example because the object of the path is unknown.
+    /// does not change: a status 4xx except 408 and 429, for example because the server does not know what the path names.
     pub async fn post_or_refused(&self, path: &str) -> Result<Option<String>, Failure> {
         let (status, text) = self.exchange_in_time(Method::POST, path).await?;
         match status {

@@ -21,7 +21,7 @@ pub struct Known<'f> {
     /// `None` when no more series of the body are looked up.
     finder: Option<&'f mut dyn FindSeries>,
     samples: KnownSamples,
-    /// Number of runs after the samples were last grouped.
+    /// Number of runs (adjacent samples of one series) after the samples were last grouped.
     runs_grouped: usize,
     /// Bytes of the body that were read since the locks were released.
     read: usize,
@@ -41,8 +41,9 @@ impl<'f> Known<'f> {
         self.finder.is_none()
     }
 
-    /// The series with this spelling, if the store knows it and the limit permits its labels. If the limit does not, ends the
-    /// lookups. `pending`: bytes of the labels of series that were found and whose samples are not added yet.
+    /// The series with this spelling, if the store knows it. If the labels of the known series of the body would then exceed
+    /// [`KNOWN_LABELS_BYTES_MAX`], ends the lookups and returns `None`. `pending`: bytes of the labels of series that were found
+    /// and whose samples are not added yet.
     #[inline]
     pub fn find(&mut self, spelling: Spelling, pending: usize) -> Option<KnownSeries> {
         let series = self.finder.as_mut()?.find(spelling)?;

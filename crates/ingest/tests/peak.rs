@@ -17,7 +17,7 @@ use tacho_ingest::rows::{self, Rows};
 use tacho_ingest::wire::{ClientFrame, DICT_IDS_MAX, FrameDecoder, Hello, Session};
 use tacho_ingest::{csv, remote_write};
 
-/// Number of shapes that the search tries for each decoder in addition to the given shapes.
+/// Number of shapes (the numbers that define a body) that the search tries for each decoder in addition to the given shapes.
 const TRIES: usize = 12;
 /// Approximate length of the bodies in the search. The fixed part of the budget dominates for small bodies.
 const BODY_BYTES: usize = 200_000;
@@ -143,7 +143,7 @@ const DOORS: &[Door] = &[
         body: json,
         decode: |body| drop(JsonLines::new(jiff::tz::TimeZone::UTC).decode(body, 0)),
         bound: rows::memory_bytes_max,
-        // Shape of a line, number of labels, bytes of a value, number of values.
+        // Form of a line, number of labels, bytes of a value, number of values.
         worst: &[
             [0, 1, 1, 1, 0, 0],
             [1, 1, 1, 100_000, 0, 0],
@@ -165,7 +165,7 @@ const DOORS: &[Door] = &[
         body: table,
         decode: read_table,
         bound: rows::memory_bytes_max,
-        // Long or wide, number of columns, bytes of a name, bytes of a cell, whether the cells are broken.
+        // Long (0) or wide (1), number of columns, bytes of a name, bytes of a cell, whether the cells are broken.
         worst: &[
             [0, 62, 250, 1, 0, 0],
             [0, 2, 1, 1, 0, 0],

@@ -19,9 +19,9 @@ const TRIES: usize = 12;
 /// Limit on the blocks that are read per file.
 const BLOCKS_MAX: usize = 4;
 
-/// Each shape has: form of the file, number of rows, bytes of a text, number of labels, number of values, and number
-/// of different texts of a label. In the forms 5 to 7 the third number is the false number. In form 9 the last number sets
-/// the number of row groups.
+/// Each shape has: form of the file, number of rows, bytes of a text, number of label columns, number of value columns, and
+/// number of different texts of a column. In the forms 5 to 7 the third number is the false number. In form 9 the last
+/// number sets the number of row groups.
 const WORST: &[Shape] = &[
     // Labels and values of many rows. Broken rows with long texts.
     [0, 200_000, 4_000, 16, 1, 2],

@@ -1,4 +1,5 @@
-//! How large is a call on the wire? At most 12 bytes on average, including all other parts of a request.
+//! How large is a call on the wire? At most 12 bytes on average, including the other bytes of its segment (trace context, request
+//! id, status) and of the frame.
 
 #[path = "support/request.rs"]
 mod request;

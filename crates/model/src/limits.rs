@@ -7,8 +7,8 @@ pub const LABELS_MAX: usize = 64;
 pub const LABEL_NAME_BYTES_MAX: usize = 256;
 pub const LABEL_VALUE_BYTES_MAX: usize = 4_096;
 /// Limit on the bytes of all labels of one series: names, values, and one end byte after each name and each value. InfluxDB has
-/// the same limit for a series key. The other limits alone permit more than four times as many bytes. Line protocol needs a lower
-/// limit, because each field of a line becomes a series with all labels of the line.
+/// the same limit for a series key. The other limits alone permit more than four times this size. That is too much for line
+/// protocol, because each field of a line becomes a series with all labels of the line.
 pub const LABELS_BYTES_MAX: usize = 65_536;
 /// Limit on the bytes of one entry's body. A long stack trace fits.
 pub const ENTRY_BYTES_MAX: usize = 1 << 20;

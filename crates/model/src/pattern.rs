@@ -18,7 +18,7 @@ use crate::re2::{Translated, translate};
 const REGEX_BYTES_MAX: usize = 1 << 20;
 const AUTOMATON_BYTES_MAX: usize = 1 << 18;
 
-/// Limits on the cache of compiled patterns: their number and their total cost.
+/// Limits on the cache of compiled patterns: their number and their total cost (approximate number of states, `re2.rs`).
 const KEPT_MAX: usize = 64;
 const KEPT_COST_MAX: u64 = 50_000;
 

@@ -6,7 +6,8 @@
 //! stays, there is one connection over the limit until a later admission asks two. [`ASKED_MAX`] bounds the number of connections
 //! over the limit.
 //!
-//! A few seats are reserved for new connections when all others are busy, so that health checks get a response.
+//! Each admitted connection has a seat. A few seats are reserved for new connections when all others are busy, so that health
+//! checks get a response.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -48,7 +49,7 @@ struct Table {
     ticks: u64,
     /// The taken seats by number.
     open: BTreeMap<u64, Arc<State>>,
-    /// Numbers of ordinary and of reserved seats whose connections are not asked to leave.
+    /// Counts of the ordinary and of the reserved seats whose connections are not asked to leave.
     kept: [usize; 2],
 }
 

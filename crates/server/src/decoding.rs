@@ -131,7 +131,7 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Memory budget for the records of frames. Frames get memory in the order of their requests.
+/// Memory budget for the records of frames. Frames get memory in the order in which they ask for it.
 pub struct Frames(Arc<Semaphore>);
 
 impl Frames {

@@ -30,7 +30,8 @@ const SETTINGS: &str = "tacho.toml";
 pub struct Snapshot {
     pub id: String,
     pub directory: PathBuf,
-    /// Every record that was acknowledged before this time is in the snapshot, unless a deletion or a rule has removed it.
+    /// Every record that was acknowledged before this time is in the snapshot, unless a deletion, retention or downsampling
+    /// has removed it.
     pub begun: Timestamp,
     /// The newest generation in memory; 0 if there is none.
     pub generation: u64,

@@ -1,5 +1,5 @@
-//! The socket of an accepted connection. It answers for `connection_limit.rs`: have bytes arrived that the connection
-//! has not read?
+//! The socket of an accepted connection. It answers a question of `connection_limit.rs`: have bytes arrived that the
+//! connection has not read?
 //!
 //! A read that is pending does not prove that no bytes have arrived: tokio reads only after the event loop has reported them,
 //! which takes time on a busy machine. So the answer comes from the kernel.

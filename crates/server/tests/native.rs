@@ -273,7 +273,7 @@ fn a_full_store_sends_wait_and_continues() {
 fn only_the_refused_frames_of_a_group_are_missing() {
     let server = start_with(64, Options { series_max: 3, ..Options::default() });
     let mut agent = Agent::open(server.at, 11);
-    // The first frame is sent alone, so that its three series are known before a group can contain a fourth series.
+    // The first frame is sent alone, so that its three series are known before a group of frames can contain a fourth series.
     agent.send_frames(1..=1);
     assert_eq!(agent.wait_ack(1), []);
     agent.send_frames(2..=20);

@@ -21,8 +21,8 @@ use flate2::write::GzEncoder;
 use inside::Inside;
 use tacho_store::MemoryDriver;
 
-/// A shape is a list of numbers that define a request. For each path of an entry point with one or two paths, the search tries
-/// this many changed shapes. For each path of other entry points, it tries one.
+/// A shape is a list of numbers that define a request. For each path of an entry point ([`Door`]) with one or two paths, the
+/// search tries this many changed shapes. For each path of other entry points, it tries one.
 const TRIES: usize = 6;
 /// Memory that every request may take: buffers of its connection, and caches that are filled once.
 const MIN_BYTES: usize = 8 << 20;

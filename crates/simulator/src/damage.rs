@@ -137,7 +137,7 @@ async fn is_loss_reported(world: &mut World, damages: &str) -> Result<bool, Fail
     }
 }
 
-/// Reads everything. Returns how the first series differs from the model, and whether a read reports damage.
+/// Reads everything. Returns the first difference from the model, and whether a read reports damage.
 pub async fn read_all(world: &World, store: &Store) -> Result<(Option<String>, bool), Failure> {
     let (mut silent, mut reported) = (None, false);
     for agent in &world.agents {

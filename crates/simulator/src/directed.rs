@@ -19,7 +19,7 @@ use crate::run::Failure;
 use crate::world::{quarantined, until_stop};
 
 const JOURNAL: &str = "/journal";
-/// Size of the mark that follows each frame.
+/// Size of the mark that follows each frame in a journal, and states that the frame is on disk.
 const MARK_BYTES: u64 = 16;
 const SESSION: u128 = 1;
 /// Samples of a frame.
@@ -28,7 +28,7 @@ const SAMPLES: u64 = 20;
 const FRAMES_MAX: u64 = 1_000;
 const HEADERS_MAX: u64 = 60;
 
-/// A store whose records stay in journals, because its driver refuses rows unless the store is opened or checked. One agent sends
+/// A store whose records stay in journals: its driver works only while the store is opened or checked. One agent sends
 /// frames of equal length. Only the loss of acknowledged frames is a failure: a refused frame may or may not be stored.
 struct Scene {
     name: &'static str,

@@ -66,7 +66,7 @@ impl Life {
             3 | 4 => Some(random.below(120)),
             _ => Some(random.below(600)),
         };
-        // Half of the lives have a disk without failing operations.
+        // In the other seeds, half of the lives have a disk without failing operations.
         let faults = match random.below(6) {
             _ if is_healthy => Faults { write: 0, sync: 0, cut: 0, names: 0 },
             0 => Faults { write: 40, sync: 30, cut: 3, names: 40 },

@@ -24,8 +24,8 @@ use crate::run::{Failure, Totals};
 use crate::scenario::{Life, Step, deletion, driver_faults};
 
 const AGENTS: u128 = 3;
-/// Number of lives of one seed before the three processes of `World::end`. A life ends with a crash. It is
-/// one process, or several if the disk fails while the store is opened.
+/// Number of lives of one seed before the three processes of `World::end`. A life is one process, or several if the disk fails
+/// while the store is opened. It ends with a crash.
 const LIVES: u64 = 12;
 const JOURNAL: &str = "/data/journal";
 /// The name of the directories with damaged files, below `JOURNAL` and [`CHUNKS`].
@@ -457,13 +457,14 @@ impl World {
 /// The files of the quarantines that must survive a crash.
 pub fn quarantined(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = disk.files_in(QUARANTINE);
-    // A lack file need not survive: if it is torn or missing, a start reads its journal instead.
+    // A lack file describes the unreadable parts of a quarantined journal. It need not survive: if it is torn or missing, a start
+    // reads the journal.
     files.retain(|path, _| path.extension().is_none_or(|extension| extension != "lack"));
     files
 }
 
-/// Checks that the store reports no damage. It may report torn ends. It may also report a place in the rows of a segment: a mark
-/// is not synced, so a power failure may lose a part of it, although an intact batch follows.
+/// Checks that the store reports no damage. It may report torn ends. It may also report a damaged place between batches of a
+/// segment: the mark after a batch is not synced, so a power failure may lose a part of it, although an intact batch follows.
 fn check_health(store: &Store) -> Result<(), Failure> {
     let Health { damaged, places_in, set_aside, .. } = store.driver_health();
     let journals = store.stats().recovered_damaged;

@@ -63,7 +63,8 @@ pub struct Refused {
     pub records: [usize; 3],
     /// Each refused series with labels, with the number of its refused records.
     pub of_series: Vec<(Kind, Arc<Labels>, usize)>,
-    /// Refused samples of known series, by the note of their series. No labels are made for them.
+    /// Refused samples of known series, by the note that the caller of `Store::learn` gave to their series. No labels are made
+    /// for these series.
     pub of_notes: BTreeMap<u16, usize>,
     /// The first [`REFUSED_NAMED_MAX`] refused series.
     pub named: Vec<RefusedSeries>,

@@ -1,6 +1,6 @@
-//! The single writer of the journal: a thread, or a task (`threads.rs`). It takes waiting batches in groups. For each group, it
-//! syncs once, adds the batches to the memtable, and then answers the senders. It also decides when a generation is full or
-//! old enough to be sealed.
+//! The single writer of the journal: a thread, or a task (`threads.rs`). It takes waiting batches in groups (group commit). For
+//! each group, it syncs once, adds the batches to the memtable, and then answers the senders. It also decides when a generation
+//! is full or old enough to be sealed.
 //!
 //! Path of one record. Before: `arrival.rs` checked it. Here: `journal/encode.rs` and `journal/writer.rs` make it
 //! durable. After: `generation.rs` makes it readable.

@@ -138,7 +138,7 @@ pub struct Info {
 pub struct PinnedFile {
     /// Path relative to the directory of the links.
     pub name: String,
-    /// Bytes that belong to the state. The file may be longer.
+    /// Number of bytes, from the start of the file, that were valid when the link was made. The file may be longer.
     pub bytes: u64,
 }
 

@@ -21,7 +21,7 @@ pub const CHUNK_SPAN_MAX_NS: u64 = 2 * DAY_NS;
 /// The longest time that a chunk of span class `Wide` covers, ns.
 pub const CHUNK_WIDE_SPAN_MAX_NS: u64 = 32 * DAY_NS;
 
-/// Span class of a chunk. It determines how far before its range a read must search for chunks.
+/// Span class of a chunk. It determines how far before the range of a read the chunk may start and still overlap the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Span {

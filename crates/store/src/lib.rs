@@ -14,8 +14,8 @@
 //!    layer/* -- driver.rs        Driver::put           Driver::scan
 //! ```
 //!
-//! At a start, `recover.rs` reads the batches that were not flushed from the journal into memtables. `index/` maps labels to
-//! series. `keys.rs` defines the keys of rows. `shared.rs` lists the parts and the lock order. Path of one record. Before:
+//! At a start, `recover.rs` reads the journal, and puts the batches that were not flushed into memtables. `index/` maps labels
+//! to series. `keys.rs` defines the keys of rows. `shared.rs` lists the parts and the lock order. Path of one record. Before:
 //! `tacho_ingest` decoded its batch. After: `tacho_drivers` keeps its chunk.
 
 #![deny(clippy::unwrap_used, clippy::indexing_slicing)]

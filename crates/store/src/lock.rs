@@ -167,7 +167,8 @@ fn in_use(directory: &Path, file: &mut File) -> Error {
 mod tests {
     use super::*;
 
-    /// The kernel's list has other numbers than the file on some file systems, such as btrfs. Then the holder is not known.
+    /// On some file systems, such as btrfs, the device number in the kernel's list differs from that of the file. Then the
+    /// holder is not known.
     fn is_by(error: &Error, begin: &str) {
         let pid = std::process::id();
         let holders = [format!("{begin}process {pid} (path "), format!("{begin}another process (path ")];

@@ -122,7 +122,7 @@ impl Part {
 
 pub struct Parts {
     known: Arc<KnownSamples>,
-    /// The next run of known samples, and the number of its samples that are in a part.
+    /// The index of the next run of known samples, and the number of its samples that are in a part already.
     run: usize,
     taken: usize,
     samples: VecDeque<SampleSeries>,

@@ -418,8 +418,8 @@ impl Recovery<'_> {
     }
 
     /// Moves a journal with the name of another generation to the quarantine, under the name of the generation in its header. An
-    /// operator permitted the start without this journal. This generation may count as flushed only because of such a permission,
-    /// so the file is never removed.
+    /// operator permitted the start without this journal. After such a start, this generation may count as flushed although the
+    /// driver lacks its records. So the file is never removed.
     fn misnamed(&mut self, found: &Found, Misnamed { generation, lack, .. }: &Misnamed) -> Result<()> {
         let path = found.path.display();
         tracing::error!(%path, generation, "journal has the name of another generation: its records are not read");

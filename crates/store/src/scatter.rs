@@ -25,7 +25,7 @@ const WINDOW_NS: i64 = CHUNK_SPAN_MAX_NS.cast_signed();
 /// Follows the times of a series through windows of two days.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
-    /// Start of the window. The first possible window starts at the earliest time.
+    /// Start of the window: a multiple of two days, or `Timestamp::MIN` for the first possible window.
     start: Timestamp,
 }
 

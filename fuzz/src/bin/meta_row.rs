@@ -1,6 +1,6 @@
 //! The decoders of chunk keys and of rows of the Meta table never panic. The memory for a fact of the store or for a tombstone
 //! has a bound that depends on the bytes of the row. A decoded row is encoded to a row with the same content. An error of a
-//! session, a life or a tombstone names the row.
+//! session, a life (a row of `lives` in `docs/format/keys.md`) or a tombstone names the row.
 #![no_main]
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-// The graph as a drawing: wheel or + and - zoom, dragging moves, arrow keys select the next node.
+// The graph as a drawing: the wheel and the keys + and - zoom, dragging moves, arrow keys select the next node.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { centred, fit, nodeTowards, zoomAt, type Camera, type Direction, type Placed } from '../graph/layout';
 import { useSize } from '../lib/size';

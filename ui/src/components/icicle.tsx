@@ -1,5 +1,5 @@
-// Stacked bars on a canvas: a trace over time, or an aggregated call tree. Ctrl and the wheel, the buttons or the
-// keys zoom; dragging moves; a click selects; a double click zooms to the bar under the pointer, Enter to the selected bar.
+// Stacked bars on a canvas: a trace over time, or an aggregated call tree. The wheel with Ctrl, the buttons, and the keys + and -
+// zoom; dragging moves; a click selects; a double click zooms to the bar under the pointer, Enter to the selected bar.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useSize } from '../lib/size';

@@ -1,5 +1,5 @@
 // The lines of a chart by name. A click on a name hides all other lines, a second click shows all again. A click with Shift or
-// Ctrl hides or shows only that line.
+// Ctrl hides that line, or shows it again, and does not change the other lines.
 import type { Line } from './chart';
 
 export type Hidden = ReadonlySet<string>;

@@ -1,5 +1,6 @@
-// Converts the server's timelines to lines of a chart. Several services share one grid of times. An empty bucket is 0 for a
-// count and a gap for a percentile. The rate of a bucket that is only partly in the window refers to that part.
+// Converts the server's timelines to lines of a chart. Several services share one grid of times. A bucket is an interval of a
+// timeline. An empty one is 0 for a count and a gap for a percentile. The rate of a bucket that is only partly in the window
+// refers to that part.
 import type { TimeWindow } from './time';
 import { share } from './units';
 

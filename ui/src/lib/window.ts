@@ -21,7 +21,7 @@ export function useWindow(): WindowState {
   return useMemo(() => windowOf(params, at), [key, at]);
 }
 
-/** Refreshes at the window's interval while the page is visible, unless the window is fixed. Used once, by the shell. */
+/** Refreshes at the window's interval while the page is visible, unless the window is fixed. Only `Shell` uses it. */
 export function useRefresh(state: WindowState): void {
   useEffect(() => {
     if (state.refresh === 0 || state.range === null) return;

@@ -83,8 +83,8 @@ function ranked(list: Suggestion[], word: string): Suggestion[] {
     .map(({ suggestion }) => suggestion);
 }
 
-/** Replaces the word at the cursor by the suggestion. A label value is replaced only up to the cursor. A quote, a bracket or the
- * operator of a label that already follows is not repeated. */
+/** Replaces the word at the cursor by the suggestion. A label value is replaced only up to the cursor. If the quote, the bracket
+ * or the label's operator that the suggestion would insert already follows, it is not repeated. */
 export function accept(text: string, cursor: number, context: Context, suggestion: Suggestion): Edit {
   if (context.kind === 'none') return { text, cursor };
   const rest = text.slice(cursor).replace(/^[A-Za-z0-9_:.]*/, context.kind === 'value' ? '$&' : '');

@@ -41,7 +41,7 @@ function problemOf(
   return null;
 }
 
-/** Which traces the server returns first: those at the top of a table sorted by start or duration, otherwise the newest. */
+/** Which traces the server returns first: if the table is sorted by start or duration, those at its top; otherwise the newest. */
 export function orderOf(sort: string | null): 'newest' | 'oldest' | 'slowest' | 'fastest' {
   switch (sort) {
     case '-start':

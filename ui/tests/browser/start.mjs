@@ -1,4 +1,5 @@
-// Runs the browser tests: against TACHO_URL if it is set, otherwise against a server and a bulletin board that it starts.
+// Runs the browser tests: against TACHO_URL if it is set, otherwise against a server and the example program bulletin board
+// (examples/bulletin-board), which it starts.
 //
 //   npm run test:browser
 //   TACHO_URL=http://127.0.0.1:7070 TACHO_BOARD=http://127.0.0.1:8080 npm run test:browser

@@ -39,8 +39,8 @@ fn check_file(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Line, name and number of lines of each function. The code must be formatted. A function ends at the first line with the
-/// indentation of its beginning that begins with `}` or ends with `;`. This can be its first line.
+/// Line, name and number of lines of each function. The code must be formatted. A function ends at the first line that is
+/// indented like the function's first line and begins with `}` or ends with `;`. This can be the first line itself.
 fn functions(file: &File) -> Vec<(usize, String, usize)> {
     let lines: Vec<&str> = file.text.lines().collect();
     let mut found = Vec::new();

@@ -12,7 +12,10 @@
 /** @typedef {import('../wire/segment.js').SegmentPart} SegmentPart */
 
 const EVENTS_MAX = 4_096;
-/** Maximum length of a part in a deep recursion. Shorter parts would consist mostly of carried calls. */
+/**
+ * Maximum length of a part in a deep recursion. Each part after the first begins with a list of the open calls, so shorter parts
+ * would consist mostly of these lists.
+ */
 const EVENTS_MAX_DEEP = 60_000;
 const ATTRIBUTE_BYTES_MAX = 262_144;
 /** The numbers of the calls of a segment have 24 bits. */

@@ -31,7 +31,7 @@ export class SegmentPart {
     this.attributeCount = 0;
     /** Memory of this part that the recorder has counted, bytes. */
     this.charged = 0;
-    /** @type {Bytes | null} created for the first carried call */
+    /** Carried calls: those that are open when the part begins. @type {Bytes | null} created for the first one */
     this.carried = null;
     /** @type {Bytes | null} created for the first attribute */
     this.attributes = null;

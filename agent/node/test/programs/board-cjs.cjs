@@ -1,4 +1,4 @@
-// The board as a CommonJS program.
+// Runs `board.cjs` as a CommonJS program.
 'use strict';
 
 const { record } = require('tachograph');

@@ -1,4 +1,4 @@
-// Drops the table for the next program.
+// Drops the table `ad`, so that the next run of `board.cjs` can create it.
 'use strict';
 
 const { Client } = require('pg');

@@ -100,7 +100,7 @@ const WAYS = {
     later(() => (work(), setImmediate(() => (ready(), block(), work(), sendAgain()))));
     stay();
   },
-  // The loop gets the result of `stat` and the signal at once, in this order.
+  // The loop gets the result of `stat` and the signal in the same turn, in this order.
   'a handler while the loop reads the signal': () => {
     later(() => (work(), setImmediate(() => (require('fs').stat('.', sendAgain), ready(), block()))));
     stay();

@@ -164,7 +164,10 @@ export class Decoder {
     }
   }
 
-  /** Notes a call that is entered or carried. All descriptions of one call must agree, except for its name. */
+  /**
+   * Notes a call that is entered, or carried (open since an earlier part). All descriptions of one call must agree, except for
+   * its name.
+   */
   #carried({ segment, number, operation, trace, thread, begin, parent }) {
     const key = `${segment}/${number}`;
     const known = this.calls.get(key);

@@ -1,7 +1,7 @@
 """Records requests to an ASGI application: `application = tachograph.asgi(application)`.
 
-Requests overlap on one thread, so each request has its own track. Calls inside the application are recorded on this track, except
-those on other tasks and threads. Before: the server (ASGI 3). After: http_server.
+Requests overlap on one thread, so each request has its own track (list of events). Calls inside the application are recorded on
+this track, except those on other tasks and threads. Before: the server (ASGI 3). After: http_server.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 | `loop.create_task` | the task | the context of the task contains the caller |
 | `loop.run_forever` | callbacks | they get their own track, so that tasks do not mix with the call that runs the loop |
 
-Before: the program. After: track.
+Before: the program. After: track, a list of events.
 """
 
 from __future__ import annotations

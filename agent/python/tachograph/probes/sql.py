@@ -1,8 +1,8 @@
 """Reduces a statement to its shape: literals become `?`, and comments are removed.
 
 White space becomes one blank, a list of values becomes one value. So statements that differ only in data are one operation, and
-the data does not leave the process (docs/guide/statements.md has the gaps). The rules are the same as in `Sql.java` of the Java
-agent and `sql.js` of the Node.js agent; the cases in `testdata/sql` test all three.
+the data does not leave the process, except in the gaps that docs/guide/statements.md lists. The rules are the same as in
+`Sql.java` of the Java agent and `sql.js` of the Node.js agent; the cases in `testdata/sql` test all three.
 
 Literals depend on the dialect: `"a"` is a name in PostgreSQL and a string in MySQL, where a backslash also escapes a quote. If a
 text has two readings that differ in a literal, or a quote is not closed, the shape ends with `...`. Before: dbapi. After:
@@ -227,7 +227,7 @@ class Reader:
             self.cut()
 
     def block_comment(self) -> None:
-        """Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain strings with the end sign."""
+        """Comments nest in PostgreSQL and SQL Server; an executable comment of MySQL may contain strings with `*/`."""
         text, at = self.text, self.at
         depth = 0
         to = at

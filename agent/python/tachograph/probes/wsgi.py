@@ -1,8 +1,8 @@
 """Records requests to a WSGI application: `application = tachograph.wsgi(application)`.
 
-A request with a streamed body lasts until the body is exhausted or closed; each step of the body runs on the request's track. A
-request with another body (a list, a tuple, a `wsgi.file_wrapper` of the server) ends when the application returns. Before: the
-server (PEP 3333). After: http_server.
+A request with a streamed body lasts until the body is exhausted or closed; the calls in each step of the body are recorded on the
+request's track (list of events). A request with another body (a list, a tuple, a `wsgi.file_wrapper` of the server) ends when the
+application returns. Before: the server (PEP 3333). After: http_server.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@
 //!
 //! ```text
 //!     0 s   the lock is written, and again every 60 s
-//!   400 s   without a renewal this process sends no request that changes the repository; its last one ends within 180 s
+//!   400 s   if no renewal succeeded, this process sends no more requests that change the repository; the last ends within 180 s
 //!   600 s   other processes may remove the lock
 //! ```
 //!
 //! This file and `s3.rs`, `s3_http.rs` use each other: a repository takes its lock in its own bucket, and no
-//! request that changes the bucket may be sent, or last, longer than the lock is valid.
+//! request that changes the bucket may begin, or still run, after the lock has expired.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -114,7 +114,8 @@ pub fn is_on_network(authority: &str) -> bool {
 pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
     let field = |name: &str| said.and_then(|said| said[name].as_str()).unwrap_or_default();
     match (status, field("errorType")) {
-        // No token is valid then. A new one helps only if the file is missing or has no token.
+        // While the server cannot use its file of tokens, no token is valid. A new token helps only if the file is missing or
+        // has no token.
         (StatusCode::UNAUTHORIZED, _) if field("error").contains("its file of tokens cannot be used") => Some(
             "on the machine of the server, its log has the fault, and `tacho check` of the data directory the remedy".into(),
         ),

@@ -212,7 +212,7 @@ pub fn check_data_directory(data: &Path) -> Result<(), Failure> {
 }
 
 /// # Errors
-/// If nothing has this name.
+/// If nothing exists at this path.
 pub fn check_exists(data: &Path) -> Result<(), Failure> {
     match std::fs::symlink_metadata(data) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -173,8 +173,8 @@ fn chosen(repository: &Repository, at: Option<&str>, generation: Option<u64>) ->
     })
 }
 
-/// Names a backup without a generation that is later than the selected one, and not later than a backup of a generation above
-/// `last`.
+/// Warns if backups without a generation were made after the selected one, and before every backup with a generation above
+/// `last`. Names the newest of them.
 fn warn_of_unnumbered(records: &[Record], selected: &Record, last: u64) {
     let above = records.iter().filter(|record| record.generation > last).map(|record| record.time).min();
     let is_meant = |record: &&Record| {

@@ -20,7 +20,8 @@ const KEY: &str = "the-key";
 const SECRET: &str = "the-secret";
 const PASSWORD: &str = "password";
 const REPOSITORY: &str = "s3://history/a";
-/// Without this configuration, each request has hundreds of lines. Jetty, the HTTP server of S3Proxy, logs its address.
+/// Limits the log, which otherwise has hundreds of lines for each request. Jetty, the HTTP server of S3Proxy, still logs its
+/// address.
 const LOGBACK: &str = r#"<configuration>
   <appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%msg%n</pattern></encoder></appender>
   <root level="WARN"><appender-ref ref="out"/></root>
@@ -153,7 +154,7 @@ impl Service {
         serde_json::from_str(&stdout).unwrap()
     }
 
-    /// The files of the objects below a folder of the repository.
+    /// The files in which S3Proxy stores the bucket's objects below a folder of the repository.
     fn objects(&self, folder: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.place.path().join("buckets/history/a").join(folder)];

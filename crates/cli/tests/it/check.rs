@@ -209,7 +209,7 @@ fn a_repair_without_one_file_keeps_the_other_files_and_states_the_loss() {
     }
 }
 
-/// Damages the headers of all chunks of samples in a file. Some of them have nine series.
+/// Damages the headers of all chunks of samples. Some of these chunks have more than three series.
 #[test]
 fn a_finding_names_all_lost_series_as_json_and_three_of_them_as_text() {
     let place = tempfile::tempdir().unwrap();

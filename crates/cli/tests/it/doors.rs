@@ -166,8 +166,8 @@ fn cross_origin_pages_cannot_read_or_change_or_load_the_server() {
     assert_eq!(ask(at, "GET", "/healthz", "Host: evil.example\r\n"), 200);
 }
 
-/// The requests of Chromium 140 for a cross-origin page of `http://localhost:PORT`: for an image, a script, a form, a beacon,
-/// `fetch` with and without `no-cors`, and a `fetch` with a preflight.
+/// The requests that a cross-origin page of `http://localhost:PORT` sends in Chromium 140: for an image, a script, a form, a
+/// beacon, `fetch` with and without `no-cors`, and a `fetch` with a preflight.
 #[test]
 fn no_request_of_a_cross_origin_page_reads_or_changes_anything() {
     let data = tempfile::tempdir().unwrap();

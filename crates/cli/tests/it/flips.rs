@@ -66,7 +66,7 @@ fn flip<T>(path: &Path, bit: usize, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The number of a bit of the file.
+/// The index of a random bit of the file, from 0.
 fn draw_bit(random: &mut Random, path: &Path) -> usize {
     random.next() as usize % (std::fs::metadata(path).unwrap().len() as usize * 8)
 }
@@ -90,7 +90,7 @@ struct Unit {
 }
 
 enum Content {
-    /// A row that readers get. The value is empty.
+    /// A row that readers get, here without its value.
     Row(Row),
     /// The batch of this round.
     Batch(usize),
@@ -305,8 +305,8 @@ fn round_of(record: &str) -> usize {
     ((time_of(record) - START) / (600 * SECOND)) as usize
 }
 
-/// Whether a loss agrees with the loss of the record. A loss states series, times or a number of records only as far as the
-/// damaged bytes permit this. If the key of the row may be damaged, the stated series and times may be wrong.
+/// Whether a loss that the repair states can include the lost record. The repair states series, times or a number of records
+/// only as far as the damaged bytes permit this. If the key of the row may be damaged, the stated series and times may be wrong.
 fn permits(loss: &Value, record: &str) -> bool {
     let lost = &loss["lost"];
     if lost.is_null() || loss["reason"].as_str().unwrap().ends_with("its key may be damaged too") {

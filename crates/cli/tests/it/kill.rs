@@ -284,8 +284,8 @@ async fn check_session(store: &Store, sender: &Sender) {
     assert!(store.entries(log, TimeRange::ALL).await.unwrap() == expect, "entries of {}", sender.session);
 }
 
-/// Span base, start, and for each event: the time since the previous event, and the name of the entered operation, `failed` for a
-/// failed exit, or `None` for another exit.
+/// Span base (call `k` has the span id `mix64(base + k)`), start, and for each event: the time since the previous event, and the
+/// name of the entered operation, `failed` for a failed exit, or `None` for another exit.
 type Call = (u64, i64, Vec<(u64, Option<String>)>);
 
 async fn check_executions(store: &Store, senders: &[Sender]) {

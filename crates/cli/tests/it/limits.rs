@@ -171,7 +171,7 @@ fn an_agent_above_the_rate_of_its_token_waits_and_other_agents_do_not() {
     assert_eq!(guarded.refused("other", "samples_per_second"), 0);
 }
 
-/// A line of the audit log: event, token, place, and a part of the reason. Empty texts stand for absent members.
+/// A line of the audit log: event, token, place, and a part of the reason. Empty texts stand for absent JSON members.
 type Line = (&'static str, &'static str, &'static str, &'static str);
 
 /// A line for each kind of refusal, for a login, and for each change of a token.

@@ -1,4 +1,5 @@
-//! Tests declared records with the real binary. The records become entries with members, and their types are listed.
+//! Tests declared records with the real binary. Each becomes an entry with a JSON object as text, and the server lists the types
+//! of the records.
 
 use std::path::Path;
 

@@ -102,7 +102,7 @@ enum Left {
     All,
     /// All records except those of the lost files.
     Some,
-    /// At least the records of the rounds that are in journals.
+    /// At least the records of the rounds that are in journals. In each round, [`directory`] writes one batch.
     Journals,
     /// At least the records of the rounds that are in segments only.
     Flushed,

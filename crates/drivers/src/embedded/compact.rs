@@ -1,6 +1,6 @@
-//! Rewrites segments that consist mostly of dead rows, which were replaced or deleted. Every write does a small part of this
-//! work. Compaction therefore needs no extra thread and causes no long pauses. To reclaim space immediately, call
-//! [`Inner::settle`].
+//! Rewrites segments that consist mostly of dead rows, which were replaced or deleted. This compaction copies rows unchanged; it
+//! is not the merge of chunks (`tacho_store`). Every write does a small part of the compaction, so it needs no extra thread and
+//! causes no long pauses. To reclaim space immediately, call [`Inner::settle`].
 //!
 //! This file and `mod.rs` use each other. `mod.rs` defines `Inner`, which has the state of the compaction. This file adds
 //! methods to `Inner`.
@@ -180,8 +180,8 @@ impl Inner {
         let usage = directory.index.usage().find(|(number, _)| *number == segment);
         let needed = usage.map_or(0, |(_, usage)| usage.live + usage.deletes);
         drop(directory);
-        // The reserve is used only if all needed rows of the segment fit into it. Otherwise it would be used up without freeing
-        // space.
+        // The reserve (the file `RESERVE`, disk space for writes that free space) is used only if all needed rows of the segment
+        // fit into it. Otherwise it would be used up without freeing space.
         let purpose = match segments.fits_reserve(needed) {
             true => Purpose::Freeing,
             false if segments.fits(needed) => Purpose::Copy,

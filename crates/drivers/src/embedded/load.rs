@@ -17,8 +17,8 @@ pub enum Loaded {
     /// The file is shorter than a header and a batch with a row, and has neither an intact header nor an intact row, because
     /// the process died while it created the file.
     Unfinished,
-    /// The file has no intact header, and no row that counts: an intact row may be in it if nothing proves that the row was on
-    /// disk. The file is kept.
+    /// The file has no intact header, and no row that counts. An intact row does not count if nothing proves that it was on disk.
+    /// The file is kept.
     Unknown,
     /// The file is sealed, and its index is sound.
     Sealed(Damage),

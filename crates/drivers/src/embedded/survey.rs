@@ -43,7 +43,8 @@ pub struct Survey {
     /// Segments that were not read because they are no longer needed.
     pub unread: Vec<u32>,
     pub quarantine: Vec<String>,
-    /// Segments of which no file exists, as an operator has permitted.
+    /// Segments of which no file exists. Empty unless an operator has permitted that parts are missing, or a start refuses the
+    /// directory.
     pub absent: Vec<Missing>,
     /// Bytes of the growing segment that were on disk according to `END`.
     end: Option<End>,

@@ -339,7 +339,7 @@ async fn few_bytes_of_other_chunks_are_read_and_damaged_filters_hide_no_record()
 
     bench.open().await;
     damage(&bench.directory.path().join("chunks"), |chunk, header| {
-        // All bits of the first blocks are now 0, so these blocks deny every id.
+        // The first 512 bytes of the filter are now 0, so this part of the filter denies every id.
         chunk[header..header + 512].fill(0);
     });
     bench.check(number..number + 9, TimeRange::ALL).await;

@@ -1,4 +1,5 @@
-//! On a full disk, ordinary rows do not use the reserve, and a segment is rewritten only if the copy fits.
+//! On a full disk, ordinary rows do not use the reserve (the space that the file `RESERVE` keeps for deletions and other writes
+//! that free space), and a segment is rewritten only if the copy fits.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ async fn another_object_in_place_of_the_reserve_is_neither_used_nor_changed() {
         drop(bench.open().await);
         std::fs::remove_file(&path).unwrap();
         match name {
-            // A child process would inherit the locks of other tests until it executes its program.
+            // Not with the program `mkfifo`: its process would inherit the locks of other tests until it executes the program.
             "FIFO" => mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
             "link" => std::os::unix::fs::symlink(aside.path(), &path).unwrap(),
             _ => std::fs::create_dir(&path).unwrap(),

@@ -1,6 +1,7 @@
 //! If the acknowledged end of the growing segment was cut off, each start reports the missing bytes. This is also true if a
 //! crash stopped the first start, or if an operator permitted the loss. If a crash left a torn end, no bytes are reported as
-//! missing. The tests use each state in which a power failure can leave the file `END`.
+//! missing. The tests use each state in which a power failure can leave the file `END`, which states how many bytes of the
+//! growing segment were synced.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const SEGMENT: &str = "00000001.segment";
 const OPERATIONS_MAX: u64 = 200;
 
 /// The files of a directory with three batches in one segment. Also the lengths of the segment file after its creation and after
-/// each batch, including the mark.
+/// each batch, including the mark that the driver writes after it (a batch without rows).
 async fn three_batches(bench: &Bench) -> (BTreeMap<PathBuf, Vec<u8>>, Vec<usize>) {
     let driver = bench.open().await;
     let mut ends = vec![HEADER_BYTES + MARK_BYTES];
@@ -134,7 +135,8 @@ async fn a_start_that_finds_a_missing_end_may_stop_at_each_operation() {
     }
 }
 
-/// Records are appended to `END` without a sync: a power failure may leave an earlier state of it, garbage, or no file.
+/// The driver appends each new length to `END` without a sync: a power failure may leave an earlier state of this file,
+/// garbage, or no file.
 #[tokio::test]
 async fn a_torn_end_is_not_reported_as_missing() {
     let bench = Bench::quick();
@@ -282,7 +284,8 @@ async fn a_start_that_an_operator_permits_may_stop_at_each_operation() {
     }
 }
 
-/// An ended segment is short. Its number of rows is not known, so the rows that are left are found one by one.
+/// A sealed segment is shorter than the manifest states. The index, which has its number of rows, is in the missing part, so the
+/// rows that are left are found one by one.
 #[tokio::test]
 async fn a_short_ended_segment_keeps_its_rows_and_is_noted() {
     let bench = Bench::quick();

@@ -18,8 +18,8 @@ async fn a_batch_torn_at_any_byte_is_cut_off_completely() {
     driver.put(vec![row(3, b"three"), row(4, b"four")]).await.unwrap();
     drop(driver);
     let file = &bench.segments()[0];
-    // Removes the mark after the batch. The snapshot has an `END` without this batch, so nothing proves that the batch was
-    // acknowledged.
+    // Removes the mark, which the driver writes after each synced batch. The snapshot has an `END` without this batch, so nothing
+    // proves that the batch was acknowledged.
     let mut whole = std::fs::read(file).unwrap();
     whole.truncate(whole.len() - 16);
     for end in good..whole.len() {

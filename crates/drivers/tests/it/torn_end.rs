@@ -19,7 +19,7 @@ const OPERATIONS_MAX: u64 = 200;
 struct Case {
     name: &'static str,
     /// Changes the bytes of the growing segment. `ends` has the length of the file after its creation and after each batch,
-    /// including the mark.
+    /// including the mark that the driver writes after it (a batch without rows).
     change: fn(bytes: &mut Vec<u8>, ends: &[usize]),
     keys: &'static [u32],
     /// Names of the damaged files.

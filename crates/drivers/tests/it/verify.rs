@@ -1,4 +1,5 @@
-//! Ended segments are read again and compared with the manifest. This finds damage before a query reads the rows.
+//! Ended segments (all except the growing one) are read again and compared with the manifest. This finds damage before a query
+//! reads the rows.
 
 use std::path::Path;
 use std::sync::Arc;

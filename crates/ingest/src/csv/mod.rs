@@ -111,7 +111,7 @@ pub fn only_where_empty(name: &str, column: &str) -> String {
 }
 
 /// A block gets the memory budget of a request body that is this many times as long. The larger budget is possible, because
-/// the command that reads the file decodes the rows, not the server.
+/// not the server but the command that reads the file decodes the rows.
 const ROW_MEMORY: usize = 4;
 /// Limit in bytes on the memory of the series of a long file that are kept from row to row. Above the limit all kept
 /// series are discarded.

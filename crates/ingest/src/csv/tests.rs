@@ -209,7 +209,7 @@ fn files_that_would_be_misread_are_refused() {
         (&*records, broken.len()),
         (&["cpu 5000000000 F64(2.0)".to_owned(), "cpu 6000000000 F64(3.0)".into()][..], 0)
     );
-    // A column whose name is a number, and the header that pandas writes for a frame without column names.
+    // A column whose name is a number, and the header that pandas writes for a data frame without column names.
     let named = Given { time_column: Some("0".into()), ..given.clone() };
     assert_eq!(read("0,1\n5,2\n", &named, &[]).unwrap().1, ["1 5000000000 F64(2.0)"]);
     assert_eq!(read(",0,1\n5,2,3\n", &given, &[]).unwrap().1.len(), 2);
@@ -321,7 +321,7 @@ fn number_format_of_other_files_decides_ambiguities() {
     assert_eq!(numbers("t;a\n1;-1\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234\n", german), (Some('.'), ',', 0, false));
     assert_eq!(numbers("t;a\n1;1,234.5\n", german), (Some(','), '.', 0, true));
-    // The decimal point of another file also decides if its format has no thousands separator.
+    // The format of other files also decides the decimal point when that format has no thousands separator.
     assert_eq!(numbers("t;a\n1;1,5\n", None), (None, ',', 0, true));
     let [comma, point] = [',', '.'].map(|decimal| Some(Numbers { decimal, thousands: None }));
     assert_eq!(numbers("t;a\n1;1,234\n", comma), (None, ',', 0, false));

@@ -11,7 +11,8 @@
 //! VictoriaMetrics ignores:
 //! - `nanoseconds`: 0 to 999,999 for each time, to be added to it;
 //! - `type`: `i64` or `u64`; `f64` if absent;
-//! - `nan`: by position, the 64 bits of NaNs other than the usual NaN (0x7ff8000000000000);
+//! - `nan`: an object with the position (from 0) and the 64 bits in hexadecimal of each NaN other than the usual NaN
+//!   (0x7ff8000000000000);
 //! - `within`: bounds of the errors: how far the values and the times may differ from the recorded ones. If `within` has a
 //!   member `thinned`, each value represents many recorded values. `server/src/read/reader.rs` adds `within`.
 //!

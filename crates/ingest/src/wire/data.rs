@@ -139,8 +139,8 @@ impl Session {
     }
 
     /// Decodes the body of a DATA frame. A refused record does not affect the records before it. It affects those
-    /// after it only if its length is invalid, or the memory budget is used up. The only errors are a number that is missing,
-    /// malformed or 0, and a missing base.
+    /// after it only if its length is invalid, or the memory budget is used up. The only errors are a frame number that is
+    /// missing, malformed or 0, and a missing base time.
     pub fn data(&mut self, body: &[u8]) -> Result<Data, Error> {
         self.data_within(body, &mut Budget::of_body(body.len()))
     }

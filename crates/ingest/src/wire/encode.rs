@@ -59,7 +59,7 @@ pub struct SegmentRecord<'a> {
     pub attributes: &'a [(u32, u64, AttributeForm<'a>)],
 }
 
-/// The forms of a field's value. The form must match the type in the descriptor.
+/// The forms of a field's value. The form must match the type of the field in the record type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FieldValue<'a> {
     Null,
@@ -92,7 +92,7 @@ pub struct DeclaredRecord<'a> {
     pub series: u64,
     pub at: Timestamp,
     pub call: Option<CallRef>,
-    /// Values in the order of the descriptor.
+    /// Values in the order of the fields in the record type.
     pub values: &'a [FieldValue<'a>],
 }
 

@@ -32,7 +32,8 @@ pub(super) mod flag {
 /// The operation id that ends the innermost open call as failed.
 pub(super) const FAILED_EXIT: OperationIndex = 0;
 
-/// Bits of a span base below the segment's number. They number the calls of the segment.
+/// Number of the lowest bits of a span base ([`span_base`]) in which the calls of a segment are counted. The segment's number is
+/// added above these bits.
 const CALL_BITS: u32 = 24;
 
 /// The forms of an attribute's value. The discriminants are on the wire.

@@ -1,4 +1,5 @@
-//! Encodes control frames from the keys of a case, and compares decoded control frames with these keys.
+//! Encodes control frames from the keys of a case (a test vector in `testdata/wire`), and compares decoded control frames with
+//! these keys.
 
 use tacho_ingest::wire::{
     ClientFrame, Frame, Hello, Moved, Ping, ProbeRule, ProbeState, Probed, Probes, Reject, RuleOutcome,

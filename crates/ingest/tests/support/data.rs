@@ -1,4 +1,5 @@
-//! Encodes DICT and DATA frames from the keys of a case, and compares decoded DATA frames with these keys.
+//! Encodes DICT and DATA frames from the keys of a case (a test vector in `testdata/wire`), and compares decoded DATA frames with
+//! these keys.
 
 use std::collections::HashMap;
 

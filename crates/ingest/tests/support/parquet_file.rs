@@ -189,8 +189,8 @@ impl Page {
         self.values = values.min(i32::MAX as usize);
     }
 
-    /// Replaces the body by a list of text lengths, all 0. The list states `lengths` numbers, at most 2^40. The page states
-    /// as many values, up to the maximum of the field.
+    /// Replaces the body by a list of text lengths, all 0. The list states `lengths` numbers, at most 2^40. The head of the
+    /// page states `lengths` values, at most the maximum of the field.
     pub fn claim_lengths(&mut self, lengths: usize) {
         let mut body = Vec::new();
         deltas(&mut body, lengths.min(1 << 40), 0, 0);

@@ -50,8 +50,8 @@ pub fn compute<'d>(
     }
 }
 
-/// Whether the operation is a filter. A filter returns the left operand, or the vector if the other operand is a scalar, at
-/// steps where the comparison is true. At other steps it returns no value.
+/// Whether the operation is a filter. At steps where the comparison is true, a filter returns the value of the left operand,
+/// or, if one operand is a scalar, the value of the vector. At other steps it returns no value.
 fn filters(node: &Binary) -> bool {
     node.op.is_comparison() && !node.yields_bool
 }
@@ -167,8 +167,8 @@ fn of_vectors(node: &Binary, left: &[Row], right: &[Row], canvas: &Canvas<'_>) -
     Ok(rows)
 }
 
-/// One result row per pair of series. `check_one_side` ensures that at most one series of the "one" side has a value at a step
-/// of the "many" side.
+/// One result row per pair of series. At each step at which the "many" side has any value, at most one series of the "one" side
+/// has a value (`check_one_side`).
 fn of_group(
     node: &Binary,
     many: &[usize],

@@ -1,4 +1,4 @@
-//! What is the sum of evenly spaced values, and what is the sum of the products of values and times?
+//! What is the sum of values at evenly spaced times, and what is the sum of the products of these values and times?
 //!
 //! The difference of each value from one number, the pivot, is split into a multiple of a power of two (the unit) and a rest.
 //! The split adds and subtracts one constant (S. M. Rump, T. Ogita, S. Oishi, "Accurate Floating-Point Summation Part I:

@@ -65,7 +65,7 @@ pub enum Apply {
     Window(Sliding),
     /// As `Window`, for functions that return a value of the metric. Keeps the metric name.
     WindowNamed(Sliding),
-    /// Replaces the samples in each window, with the scalar arguments at that step. Drops the metric name.
+    /// Computes new samples from the samples in each window and the scalar arguments at that step. Drops the metric name.
     Change(ChangeFn),
     /// As `Change`, for functions that select some of the samples. Keeps the metric name.
     ChangeNamed(ChangeFn),

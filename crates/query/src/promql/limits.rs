@@ -24,7 +24,7 @@ pub struct Limits {
     /// Bytes of the labels that a query creates and that exist at the same time. The limit is enough for half a million
     /// series that lose their name, at 300 bytes each.
     pub label_bytes_max: usize,
-    /// Samples read by sliding windows. The limit allows some seconds of one core.
+    /// Samples read by sliding windows; a sample counts each time it is read. The limit allows some seconds of one core.
     pub visits_max: usize,
     /// Threads of one query. The result does not depend on them. Only tests set this limit, to compare results.
     pub threads_max: usize,

@@ -160,8 +160,8 @@ impl Moments {
         (distance == i128::from(step) * self.count as i128).then_some(step)
     }
 
-    /// The sum of the differences of the later values from the pivot of `self`, and the difference of both means multiplied by
-    /// both counts.
+    /// The sum of the differences of the later values from the pivot of `self`, and the difference of the two means, multiplied
+    /// by both counts.
     fn off(&self, later: &Self) -> (DoubleDouble, DoubleDouble) {
         let apart = DoubleDouble::sum(later.pivot, -self.pivot);
         let moved = if apart.hi == 0.0 { DoubleDouble::ZERO } else { apart.multiply_count(later.count) };

@@ -252,8 +252,8 @@ impl Edges {
         Self { step: frame.grid.step.max(1), range: frame.ranges.range.max(1), end }
     }
 
-    /// The edge of a block that a window contains, after its start and at the latest at its end: the first edge of any window
-    /// at or after a multiple of the range. The multiple itself may be inside of a summary. An edge of a window never is.
+    /// The only edge of a block that is in a window (after the window's start, at the latest at its end): the first edge of any
+    /// window at or after a multiple of the range. The multiple itself may be inside of a summary. An edge of a window never is.
     fn middle(&self, bounds: &Bounds) -> Timestamp {
         let into = bounds.end.rem_euclid(self.range).min(bounds.end.abs_diff(bounds.start).cast_signed());
         self.after(bounds.end - into).min(bounds.end)

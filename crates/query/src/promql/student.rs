@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-/// Limit on the iterations of the continued fraction. It needs about as many as the square root of its larger parameter.
+/// Limit on the iterations of the continued fraction (`fraction`). It converges after about sqrt(max(a, b)) iterations.
 const TERMS_MAX: usize = 10_000;
 
 /// Limit on the steps towards a quantile. It allows enough bisections for all bits of a double; Newton's method takes

@@ -237,7 +237,7 @@ pub struct Visits<'l> {
 }
 
 impl<'l> Visits<'l> {
-    /// The total is updated after this number of samples, because an atomic addition takes as long as twenty samples.
+    /// The total is updated after this number of samples, because an atomic addition takes as long as reading twenty samples.
     const HERE_MAX: usize = 1 << 16;
 
     pub fn new(params: &'l Params, all: &'l AtomicUsize) -> Self {

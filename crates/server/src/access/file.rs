@@ -8,10 +8,11 @@
 //! | last step | files | the server |
 //! |---|---|---|
 //! | `tokens.new` is written, whole or in part | neither | admits every client, because no token was stored |
-//! | `tokens` is in place | `tokens` | makes the marker before it uses the tokens, and repeats this until it succeeds |
+//! | `tokens` is in place | `tokens` | tries to make the marker, uses the tokens, and repeats the attempt until it succeeds |
 //! | the marker exists | both | needs tokens, also if `tokens` is lost later |
 //!
-//! If the command made the marker first, a failure before `tokens` is in place would lock a server that has no token.
+//! If the command made the marker first, a failure before `tokens` is in place would leave a server that has no token but refuses
+//! every request that needs one.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -127,7 +128,7 @@ fn missing(path: &Path) -> String {
     format!("{path}: the file is missing, although tokens were in use: restore it, or add a token")
 }
 
-/// The records for a command. Empty if there is no file.
+/// The [`Record`]s of the file, for a command. Empty if there is no file.
 ///
 /// # Errors
 /// The file and the reason why it cannot be used, in most cases with the remedy.
@@ -259,7 +260,8 @@ pub fn mark(data: &Path) -> Result<(), String> {
 /// Does not advise to remove the marker: without it and without the file of tokens, a server admits every client.
 const MARKER_REMEDY: &str = "replace it by an empty file";
 
-/// What is wrong with the marker, the lock and the audit log, and the remedies. Their content is not checked.
+/// For each of the marker, the lock and the audit log that is not a regular file: its name, the reason and the remedy. The
+/// content of these files is not checked.
 pub fn irregular_files(data: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
     let remove = "remove it: the next change of a token creates it again";
     [(MARKER, MARKER_REMEDY), (LOCK, remove), (AUDIT_FILE, AUDIT_REMEDY)]
@@ -469,7 +471,8 @@ mod tests {
         }
     }
 
-    /// The marker counts even if it is another object. The command and the server never wait for the reader of a FIFO.
+    /// Another object in place of the marker counts as the marker. The command and the server never wait for the reader of a
+    /// FIFO.
     #[test]
     fn another_object_in_place_of_a_small_file_is_named_with_a_remedy_that_works() {
         let fifo = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());

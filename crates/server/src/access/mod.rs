@@ -384,7 +384,7 @@ pub fn note_command(data: &Path, event: &str, token: &str, now: Timestamp) {
     Audit::new(Some(data)).note(&time_text(now), event, &[("token", token.into()), ("user", user.into())]);
 }
 
-/// The members of a line about a client, with its address and the name of its token.
+/// The JSON members of a line of the audit log about a client, with its address and the name of its token.
 fn with_client<'m>(
     (address, token): (Option<IpAddr>, Option<&str>),
     members: &[(&'m str, Value)],

@@ -46,7 +46,8 @@ mod tests {
 
     #[test]
     fn patterns_that_no_agent_supports_are_refused() {
-        // The test vectors of all agents. A line `fault = N` says that no agent supports the pattern of the rule at position N.
+        // The test vectors of all agents. A line `fault = N` says that no agent supports the pattern of rule N, counted
+        // from 0.
         let vectors = include_str!("../../../../testdata/rules/decisions.vec");
         let mut seen = [0; 2];
         for case in vectors.split("\n\ncase ").skip(1) {

@@ -169,7 +169,8 @@ pub async fn affected(store: &View, selection: Selection, allow_damaged: bool) -
     Ok(out)
 }
 
-/// Counts the completed calls of the parts of segments whose first event is in the range. A deletion removes the same parts.
+/// Counts the completed calls of a part of a segment if the first event of the part is in the range. A deletion removes the same
+/// parts.
 async fn calls(store: &View, id: SeriesId, range: TimeRange) -> Result<Read<u64>> {
     let calls = AtomicU64::new(0);
     let count = |block: &ExecutionBlock| {

@@ -77,8 +77,8 @@ pub(super) fn shown_id(app: &App, access: &Access, id: u64) -> u64 {
     if access.confinement().is_none() { id } else { app.control.number_of(id) }
 }
 
-/// A rule by its shown id, if the access may see the rule. A confined access sees the rules for all agents, and rules with a
-/// visible agent in their scope.
+/// A rule by its shown id, if the access may see the rule. A confined access sees the rules whose scope is all agents, and
+/// rules with a visible agent in their scope.
 fn rule_of(app: &App, access: &Access, shown: u64) -> Option<Rule> {
     let rule = app.control.rules().into_iter().find(|rule| shown_id(app, access, rule.id) == shown)?;
     let agents = || app.control.agents(app.clock.now());

@@ -13,8 +13,8 @@ use super::error::ApiError;
 use crate::metrics::Metrics;
 use crate::metrics::registry::{Counter, Gauge};
 
-/// Responses that keep at most this much memory are not counted, because `connections_max` limits their number. A whole body
-/// counts twice its bytes.
+/// Responses that keep at most this much memory are not counted, because `connections_max` limits their number. A body
+/// that is not a stream counts twice its bytes.
 const SMALL_BYTES: usize = 64 << 10;
 const UNIT: usize = 1 << 10;
 

@@ -96,7 +96,8 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A body with series `m` of this job, with the values of the label `n`, and the times of their samples in seconds after [`NOW`].
+/// A body of remote write: for each text of `series` a series `m` with this job and the text as label `n`. Each series has one
+/// sample at each of `times`, in seconds after [`NOW`].
 fn body(job: &str, series: &[&str], times: &[i64]) -> Vec<u8> {
     let label =
         |name: &str, value: &str| field(1, &[field(1, name.as_bytes()), field(2, value.as_bytes())].concat());
@@ -205,7 +206,7 @@ async fn known_samples_count_toward_the_rate_of_a_token() {
 }
 
 #[tokio::test]
-async fn a_body_with_one_spelling_in_every_order_has_one_run_of_each_series() {
+async fn a_body_that_names_each_series_twice_is_stored_whole() {
     let server = Server::start(&[]).await;
     let twice = || body("a", &["1", "2", "3", "1", "2", "3"], &[0, 1]);
     for known in [0, 12, 24] {

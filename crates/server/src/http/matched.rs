@@ -1,5 +1,5 @@
-//! `/api/v1/matched` returns the number of series that each selector matches. If a selector matches no series because no series
-//! has one of its labels or values, the answer names this label or value. Clients build hints from the answer.
+//! `/api/v1/matched` returns the number of series that each selector matches. If a selector matches no series, and one of its
+//! labels or values occurs in no series, the answer names this label or value. Clients build hints from the answer.
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ fn rules(app: &App, access: &Access) -> Json<Value> {
     let mut tallies: HashMap<u64, Tally> = HashMap::new();
     let mut agents = app.control.agents(app.clock.now());
     agents.retain(|(agent, _)| shows(access, agent));
-    // A confined access sees the rules for its agents and the rules for all agents.
+    // A confined access sees the rules with one of its agents in their scope, and the rules whose scope is all agents.
     let is_shown = |rule: &Rule| {
         access.confinement().is_none()
             || rule.service.is_empty() && rule.instance.is_empty()

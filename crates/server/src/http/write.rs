@@ -62,7 +62,7 @@ async fn remote_write(
             Some(spellings) => remote_write::decode_known(bytes, bytes_max, &mut spellings.finder())?,
             None => remote_write::decode(bytes, bytes_max)?,
         };
-        // Senders order series differently, so each series is counted as a run of its own.
+        // Senders order series differently, so each series is a run (see `Runs`) of its own.
         let runs = vec![1; decoded.batch.samples.len()];
         let remote_write::Decoded { batch, known, spellings, rejects } = decoded;
         samples_known.add(known.samples().len() as u64);

@@ -62,8 +62,8 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Appends a group as one batch. If the store refuses the batch, appends each frame alone, so that the valid frames are
-    /// kept.
+    /// Appends a group of frames as one batch. If the store refuses the batch, appends each frame alone, so that the valid frames
+    /// are kept.
     async fn keep(&mut self, group: &Group) -> Result<(), Stop> {
         let error = match self.append(Arc::clone(&group.batch), group.numbers()).await? {
             Ok(refused) => return self.tell(group, refused).await,
@@ -157,6 +157,7 @@ impl Committer<'_> {
     }
 }
 
+/// Frames that are appended together. Not a group of series.
 struct Group {
     batch: Arc<Batch>,
     frames: Vec<Member>,

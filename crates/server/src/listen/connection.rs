@@ -200,7 +200,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Counts the refused records of a DATA frame, reports the first of them, and queues the other records for the disk.
+    /// Counts the refused records of a DATA frame, reports the first of them, and queues the valid records for the disk.
     async fn take(&mut self, body: &[u8]) -> Result<(), Stop> {
         let seq = Session::seq(body)?;
         // Waiting fails only if the semaphore is closed, which does not happen while this connection exists.

@@ -2,8 +2,8 @@
 
 use tacho_ingest::Error;
 
-/// The first four bytes of HTTP requests. A frame begins with its length, and each of these values as a length exceeds
-/// `FRAME_BODY_BYTES_MAX`.
+/// The first four bytes of HTTP requests. A frame begins with its length, and each of these values, read as a length,
+/// exceeds `FRAME_BODY_BYTES_MAX`.
 const METHODS: [&[u8; 4]; 10] = [
     b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC",
     // The preface of HTTP/2.

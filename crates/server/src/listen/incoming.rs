@@ -12,8 +12,8 @@ use super::patience::Patience;
 use crate::tls::Socket;
 
 const READ_BYTES: usize = 32 << 10;
-/// Limit on the bytes that every connection may buffer. A connection needs one of a few permits (`large.rs`) to buffer a larger
-/// frame.
+/// Limit on the bytes that every connection may buffer. To buffer a larger frame, a connection needs a turn, one of a few permits
+/// (`large.rs`).
 const SMALL_BYTES_MAX: usize = 256 << 10;
 /// After the last frame was sent, the peer's data is read up to these limits. Closing a socket with unread bytes resets the
 /// connection, and the peer might not get the last frame.

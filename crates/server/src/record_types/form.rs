@@ -1,4 +1,4 @@
-//! A form of a record type, and the limits on forms.
+//! A form of a record type (its fields, as a service declares them), and the limits on forms.
 
 use std::sync::Arc;
 

@@ -11,8 +11,9 @@
 //! frame only after [`RecordTypes::defined`] has returned. Then the types are on disk, unless the file cannot be written or a
 //! limit is reached. So the types of acknowledged records survive a crash.
 //!
-//! At a limit, services share the space: a new form replaces a form of the service that takes most, if that service takes more
-//! than the service of the new form. So one service cannot exclude the types of others.
+//! A form has the fields of a type in one service (`form.rs`). At a limit, services share the space: a new form replaces a form
+//! of the service that takes most of it, if that service takes more than the service of the new form. So one service cannot
+//! exclude the types of others.
 
 #[cfg(fuzzing)]
 pub mod file;

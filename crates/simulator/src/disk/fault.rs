@@ -46,8 +46,8 @@ impl Slowness {
 
 /// Advances the paused clock by the time of an operation of the disk. Timers that expire during the operation are due at its end.
 pub fn pass(time: Duration) {
-    // The first poll advances the clock. After it, the future only waits until the other tasks have run, which an operation of
-    // the disk cannot do.
+    // The first poll advances the clock. After it, the future only waits until the other tasks have run. An operation of the disk
+    // is synchronous, so it cannot wait for them.
     let _ = pin!(tokio::time::advance(time)).poll(&mut Context::from_waker(Waker::noop()));
 }
 

@@ -46,7 +46,8 @@ pub struct Checker {
     /// The highest generation that can have chunks.
     pub(super) highest: u64,
     pub(super) nameless: Mutex<BTreeMap<(Kind, SeriesId), Nameless>>,
-    /// The chunks with a sequence number above the last one in the store's facts; `None` if there are none.
+    /// The chunks with a sequence number above the last one in the facts about the store (rows of the Meta table); `None` if
+    /// there are none.
     pub(super) unrecorded: Mutex<Option<Unrecorded>>,
     /// Groups and series without a readable series row. Another row or a journal has their labels.
     pub(super) derived: Vec<(Kind, SeriesId)>,

@@ -140,8 +140,8 @@ impl Journals {
         self.held.values().filter(|held| held.is_of_store()).filter_map(Held::header)
     }
 
-    /// Determines which journals are not read, and why ([`Alien`]). A journal in `accepted` is read anyway, unless another
-    /// journal of its generation is read.
+    /// Determines which journals are not read, and why ([`Alien`]). A journal in `accepted` (`--accept` of `tacho repair`) is
+    /// read anyway, unless another journal of its generation is read.
     pub fn identify(&mut self, known: &Known, accepted: &BTreeSet<String>) {
         self.held.values_mut().for_each(|held| held.alien = None);
         let facts = &known.facts;
@@ -159,7 +159,7 @@ impl Journals {
             live.chain(self.headers().flat_map(|h| &h.older)).map(|older| older.generation).collect();
         for (generation, held) in &mut self.held {
             let is_nameless = matches!(held.front, Some(Front::Damaged { header: None, .. }));
-            // Without facts, the driver has no rows that the records of this journal could replace.
+            // If no fact in the driver names a store, the driver has no rows that the records of this journal could replace.
             if is_nameless && of_facts.is_some() && !named.contains(generation) && !is_accepted(*generation) {
                 held.alien = Some(Alien::Unknown);
             }

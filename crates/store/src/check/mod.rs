@@ -3,7 +3,7 @@
 //! ```text
 //!   driver         -> Known::read   series, the store's facts about itself, keys
 //!                  -> Checker::row  each row with its place      -> Verdict: findings, and the part that can be kept
-//!   Journals::hold -> Journals::check each record                -> findings, and the batches
+//!   Journals::hold -> Journals::check each journal record        -> findings, and the batches
 //! ```
 //! Only `salvage.rs` writes, for `tacho repair`, and only to another directory. This code does not lock the checked directory. In
 //! memory are the labels of all series, and either one row per thread or one journal.

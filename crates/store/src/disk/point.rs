@@ -3,6 +3,9 @@
 //! `make simulate-mutations` omits the syncs one after the other (docs/simulation.md). The simulation must fail without a sync
 //! that is [`Need::Found`]. Without a sync that is [`Need::Harmless`] it must not fail, and the table states why. [`Need::Rare`]
 //! states the sequence of events that breaks a guarantee.
+//!
+//! Terms in the table: a *mark* proves that the bytes before it were synced. `END` states the length of the growing segment.
+//! A *lack file* describes the unreadable parts of a quarantined journal. Formats: `docs/format/journal.md` and `segment.md`.
 
 /// What the simulation shows about a sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

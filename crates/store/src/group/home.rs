@@ -20,7 +20,7 @@ use crate::generation::Generation;
 use crate::index::{Index, SERIES_AT_ONCE};
 use crate::memtable::OpenSeries;
 
-/// The members of a group with samples in a generation.
+/// The members of one group that have samples in a generation.
 #[derive(Debug)]
 pub struct Share {
     pub group: SeriesId,
@@ -34,8 +34,8 @@ pub struct NewGroup {
     pub row: Row,
 }
 
-/// Calls `look` with the index and the number of each series with samples in the generation. `index` takes the lock of the index.
-/// The lock is released between some series, because a writer that waits for the lock may hold the lock of
+/// Calls `look` with the index and a series number, for each series with samples in the generation. `index` takes the lock of
+/// the index. The lock is released between some series, because a writer that waits for the lock may hold the lock of
 /// the generations.
 fn of_each<G: Deref<Target = Index>, T>(
     generation: &Generation,

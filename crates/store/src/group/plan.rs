@@ -119,7 +119,7 @@ pub fn is_wanted(members: &[(u16, usize)], member: u16) -> bool {
     members.binary_search_by_key(&member, |(member, _)| *member).is_ok()
 }
 
-/// One chunk to decode, with the wanted members and the slot of each decoded column.
+/// One chunk to decode, with the wanted members. The slot of a member is the index of its decoded part in [`Plan::finish`].
 #[derive(Debug)]
 pub struct Job {
     /// Index of the stored chunk.
@@ -335,8 +335,8 @@ impl Plan {
     }
 }
 
-/// Divides the samples in memory at the start and the end of each chunk. Whether a chunk is decoded then
-/// depends only on the samples in memory between these two times, and not on the range of the question.
+/// Divides the samples in memory at the start and the end of each chunk. Then only the samples in memory between these two
+/// times, and not the range of the question, decide whether a chunk is decoded.
 fn divide_open(candidates: &mut Vec<Candidate>) {
     let (open, chunks): (Vec<_>, Vec<_>) =
         candidates.iter().partition(|candidate| matches!(candidate.source, Source::Open(_)));

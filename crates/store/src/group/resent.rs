@@ -1,10 +1,10 @@
 //! Recognises resent copies of samples with moved times.
 //!
 //! A sender that gets no answer sends its batch again. Normally the later write replaces the earlier one, because the
-//! times are equal. But a rule may have moved the earlier times. A moved time is nearer to its own original than to any
-//! other original of its row (`tacho_chunk::semantic::compact_times`). Its distance is at most the row's error. A later
-//! sample therefore counts as a copy of the nearest moved sample if their distance is at most the error. The copy
-//! replaces that sample and gets its time.
+//! times are equal. But a merge may have moved the earlier times, within the limit of a rule (`Policies::semantic`). A moved
+//! time is nearer to its own original than to any other original of its row (`tacho_chunk::semantic::compact_times`). Its
+//! distance is at most the row's error. A later sample therefore counts as a copy of the nearest moved sample if their
+//! distance is at most the error. The copy replaces that sample and gets its time.
 //!
 //! The first and the last time of a row are not moved, so samples outside of the row are new. There are two exceptions: a
 //! merge may cut the row in two, and the samples at the ends of the row may be deleted. The first or last time of the new row
@@ -88,7 +88,7 @@ pub struct Timed<'a> {
 /// The time of a moved sample, and the distance of a later sample from it.
 type Slot = (Timestamp, u64);
 
-/// For each row, its times after each resent copy got the moved time of the sample that it repeats; `None` if no time changes.
+/// The changed times of each row: each resent copy gets the moved time of the sample that it repeats. `None` if no time changes.
 pub fn recognise(rows: &[Timed<'_>]) -> Vec<Option<Times>> {
     let mut known: Vec<Option<Times>> = vec![None; rows.len()];
     let (moved, mut exact): (Vec<_>, Vec<_>) =

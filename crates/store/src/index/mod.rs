@@ -99,7 +99,8 @@ struct Valued {
 #[derive(Debug, Default)]
 pub struct Index {
     series: Vec<Series>,
-    /// Id of each series, by number. Read sequentially for batches of known series.
+    /// Id of each series, by number. If the series of a batch are in the index, [`Index::number_after`] usually reads the ids in
+    /// order.
     ids: Vec<SeriesId>,
     numbers: Numbers,
     groups: Groups,

@@ -37,7 +37,7 @@ const SPARSE: usize = 8;
 pub struct Learned {
     pub id: SeriesId,
     pub spelling: Spelling,
-    /// Returned with the series when it is found.
+    /// A number of the caller's choice, returned with the series when it is found.
     pub note: u16,
     pub labels_bytes: u16,
 }

@@ -75,6 +75,7 @@ impl<K: std::hash::Hash + Eq> Table<K> {
     }
 }
 
+/// Numbers of definitions at one moment, for a rollback. Not the mark in the file (`format.rs`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     series: u64,

@@ -1,7 +1,7 @@
 //! Finds intact records after a damaged place of a journal file.
 //!
 //! A sender chooses the bytes of values, so a record may be full of bytes that look like records. The bytes of
-//! failed attempts are therefore limited, and the content of a record that was cut short is not trusted.
+//! failed checksum attempts are therefore limited, and the content of a record that was cut short is not trusted.
 
 use std::ops::Range;
 

@@ -17,7 +17,8 @@ fn files(disk: &dyn Disk, directory: &Path) -> impl Iterator<Item = PathBuf> {
     names.into_iter().map(move |name| quarantine.join(name)).filter(|path| !is_lack(path))
 }
 
-/// Number of files in the quarantine, without the lack files.
+/// Number of files in the quarantine, without the lack files. A lack file describes the unreadable parts of one journal
+/// (`lack.rs`).
 pub fn quarantined(disk: &dyn Disk, directory: &Path) -> u64 {
     files(disk, directory).count() as u64
 }

@@ -114,7 +114,7 @@ fn the_golden_files_are_read() {
     let check = |version, expect: &[Arrival]| {
         let (arrivals, contents) = read_all(&golden_path(version));
         assert_eq!(contents.header, Some(if version < 3 { header() } else { header_v3() }));
-        // In version 3, the definitions of the first two records are repeated.
+        // In version 3, two additional records repeat the definitions of the first two records.
         let records = expect.len() as u64 + if version < 3 { 0 } else { 2 };
         assert_eq!((contents.records, contents.torn, contents.damaged.len()), (records, 0, 0));
         // Before version 3, an origin covered all frames up to its number.

@@ -15,7 +15,7 @@ pub struct Writer {
     file: Box<dyn DiskFile>,
     path: PathBuf,
     length: u64,
-    /// Position of the next record, after the mark of the last commit.
+    /// Position of the next record: after the records of the last commit and their mark ([`Writer::commit`]).
     end: u64,
     /// Whether a part of a mark is at the end and could not be cut off.
     soiled: bool,

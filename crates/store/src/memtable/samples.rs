@@ -1,4 +1,4 @@
-//! Packed open samples of series, and their lookup by series number.
+//! Open samples of series (those in the memtable), packed, and their lookup by series number.
 //!
 //! The index gives each series a number. With this number, a generation finds the open samples of the series without hashing.
 //! While a series shares its times with others, only its values are packed (`words.rs`). A series with too many samples, or with

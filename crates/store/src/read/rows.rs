@@ -135,8 +135,8 @@ pub fn live(rows: impl Iterator<Item = Scanned<Cut>>, snapshot: &Snapshot) -> Re
 }
 
 /// Like [`live`], for partitions that may not fit into memory. A row is passed to `each` as soon as the scan is past the last
-/// time of the row. Every merge that replaces the row has a row that starts at this time or before. Rows of the rarer span
-/// classes come last.
+/// time of the row. Every merge that replaces the row has a row that starts at this time or before. Rows of span classes other
+/// than [`Span::Short`] come last.
 pub async fn each_live(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),

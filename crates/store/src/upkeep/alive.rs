@@ -8,8 +8,8 @@ use crate::mutation::Mutation;
 
 /// Returns for each row whether it is alive. Each row is given with its replacement and its own merge number.
 ///
-/// The result for a row is correct only if the list has all rows of the partition, of all spans, that start at or before the
-/// end of the row. Every merge that replaces this row then has a row in the list.
+/// The result for a row is correct only if the list has all rows of the partition, of all span classes, that start at or
+/// before the end of the row. Every merge that replaces this row then has a row in the list.
 pub fn alive(rows: &[(ChunkKey, Option<Replacement>, u64)]) -> Vec<bool> {
     let mut alive = vec![true; rows.len()];
     let is_single = rows.iter().all(|(_, replacement, _)| replacement.is_none());

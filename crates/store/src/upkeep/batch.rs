@@ -97,7 +97,7 @@ pub async fn batch(upkeep: &Arc<Upkeep>, jobs: &mut VecDeque<Job>, width: usize,
 }
 
 /// Extends the job to everything flushed so far. Chunks that arrived after the job was created may reach over a
-/// boundary that was clean.
+/// boundary that was clean (no earlier row reached over it).
 fn current(upkeep: &Upkeep, job: Job) -> Job {
     if job.through.is_some() {
         return job;
@@ -117,7 +117,7 @@ fn current(upkeep: &Upkeep, job: Job) -> Job {
     Job { through, stretch, tail: Some(tail), ..job }
 }
 
-/// Counts the job's chunks as fresh again. Boundaries that were clean are no longer trusted.
+/// Counts the job's chunks as fresh (not read by a merge) again. Boundaries that were clean are no longer trusted.
 pub fn give_back(inbox: &Inbox, job: &Job) {
     if let Some(tail) = job.tail {
         inbox.fresh.give_back(&job.partition, Tail { clean: false, ..tail });

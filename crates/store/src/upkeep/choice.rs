@@ -7,8 +7,8 @@
 //!
 //! A merge may start only at a clean boundary: no earlier row of the same members reaches over it. Otherwise an old value
 //! could replace a newer one. A merge may end anywhere; records after its end stay in a row of their own generation. If
-//! the end would be inside a row with moved times, the merge ends a little earlier. Then no sample on one side of the end
-//! can be a resent copy of a sample on the other side.
+//! the end would be inside a row with moved times (times that a rule changed, `merge/lossy.rs`), the merge ends a little
+//! earlier. Then no sample on one side of the end can be a resent copy of a sample on the other side (`group/resent.rs`).
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ fn share_chunk(row: &Facts, next: &Facts, aim: &Aim) -> bool {
 pub enum Mode {
     /// Only merges that the levels justify.
     Tiered,
-    /// Also merges small groups of rows without recent additions, unless the largest row has more than four times the
+    /// Also merges several adjacent rows that are too few for `Tiered`, unless the largest row has more than four times the
     /// records of all others together.
     Finish,
     /// Every merge that results in fewer or smaller rows.

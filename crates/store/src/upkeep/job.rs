@@ -76,7 +76,7 @@ pub struct Seen {
 struct Rules {
     treatments: Vec<Treatment>,
     series: Vec<SeriesId>,
-    /// The changes and descents of each series. Used only for samples.
+    /// The known changes and descents of the values of each series (`lives.rs`). Used only for samples.
     lives: Vec<Movement>,
     /// Samples or entries of one series per chunk.
     values: usize,

@@ -1,7 +1,8 @@
 //! Clean boundaries between the rows of a partition, in order of time.
 //!
-//! The order of overlapping rows of samples or entries matters. A row with moved times may reach beyond its first and last
-//! time, because later samples there may be resent copies of its samples (`group/resent.rs`).
+//! The order of overlapping rows of samples or entries matters. A row with moved times (times that a rule changed) may
+//! reach beyond its first and last time, because samples there that arrive later may be resent copies of its samples
+//! (`group/resent.rs`).
 
 use std::ops::Range;
 

@@ -103,7 +103,7 @@ pub struct Window {
     /// Living rows, ordered by start.
     pub rows: Vec<Known>,
     pub dead: Vec<Place>,
-    /// Rows without records that replaced other rows. Without them, the dead rows would be alive again.
+    /// Rows that replaced other rows and have no records. Without them, the dead rows would be alive again.
     pub emptied: Vec<Place>,
     /// Unreadable rows and the reasons. They are not changed, and no merge crosses them.
     pub undecodable: Vec<UnreadableRow>,

@@ -117,7 +117,8 @@ fn first(path: &Path) -> PathBuf {
     path.with_file_name("00000000000000000001.journal")
 }
 
-/// The headers of the journal of the other store name generation 1 with more bytes than the journal of this store has.
+/// The second journal of the other store states in its header that generation 1 has more bytes than the journal of this store
+/// has. A start that used this header as evidence would report that journal as truncated.
 #[tokio::test]
 async fn a_journal_of_another_store_is_refused_under_any_number_and_not_used_as_evidence() {
     let (_other, others) = two_journals_of("a_name_of_many_letters").await;
@@ -167,7 +168,7 @@ async fn if_a_permission_exists_a_journal_under_another_name_is_set_aside_and_re
     for permission in [&older, &path] {
         std::fs::write(permission.with_extension("lost"), "").unwrap();
     }
-    // The second start reads the losses of the quarantined file.
+    // The second start reads the losses from the file `.lack` next to the quarantined journal.
     for start in 1..=2 {
         let store = bench.open().await;
         assert_eq!(values(&store, "m", ALL).await, [(1, 1.0)], "start {start}");

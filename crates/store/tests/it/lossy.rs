@@ -55,7 +55,7 @@ async fn bytes_a_value(store: &Store) -> f64 {
     bytes as f64 / count as f64
 }
 
-/// Six pieces. After four of them, all pieces sent until then are merged.
+/// Six pieces. After the first, second, fourth and sixth, all pieces sent until then are merged.
 fn in_six(points: &[(i64, f64)]) -> Vec<(&[(i64, f64)], bool)> {
     points.chunks(points.len().div_ceil(6)).zip([true, true, false, true, false, true]).collect()
 }

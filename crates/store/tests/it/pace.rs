@@ -29,7 +29,7 @@ enum Refuses {
     Flushed,
     /// Puts of chunks, because the disk is full.
     Chunks,
-    /// Puts of series and chunks that do not free space, because the disk is full.
+    /// Puts of series and of chunks with `put`, because the disk is full. `put_to_free` succeeds.
     Growth,
     Scans,
 }

@@ -235,8 +235,8 @@ impl Lease {
         let renewal = runtime.spawn(async move {
             loop {
                 tokio::time::sleep(lease / 6).await;
-                // After any failure but a refusal the backup continues, because the hard links of the snapshot exist even after
-                // the server has ended.
+                // Only a refusal ends the backup. After another failure the backup continues, because the hard links of the
+                // snapshot exist even after the server has ended.
                 if let Ok(Some(refusal)) = renewed.post_or_refused(&renew).await {
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
                     return;

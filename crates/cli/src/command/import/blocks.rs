@@ -40,7 +40,8 @@ pub enum Mark {
     /// A byte of the uncompressed file, and the number of rows before it. The second stretch of `check` is the bytes right
     /// before the position.
     Row { offset: u64, rows: u64, check: u64 },
-    /// A row group, a part of its columns, and a row. The second stretch of `check` is the end of the file.
+    /// A row group, a part of its columns, and a row, each counted from 0. A part is the value columns that are read together.
+    /// The second stretch of `check` is the end of the file.
     Group { group: u64, part: u64, row: u64, check: u64 },
 }
 

@@ -1,9 +1,9 @@
 //! A checkpoint: a position in the files, with all counts and findings up to this position. An import that resumes from a
 //! checkpoint does not decode the records before this position again. Only a compressed file is decompressed up to it.
 //!
-//! The state (`state.rs`) is small and has the number of the last stored piece. A checkpoint grows with the number of series, so
-//! a large checkpoint is written less often than the state. A checkpoint is never ahead of the state. Without a checkpoint, the
-//! files are read again from the beginning.
+//! The state (`state.rs`) is small and has the number of the last stored piece (the records of one request). A checkpoint grows
+//! with the number of series, so a large checkpoint is written less often than the state. A checkpoint is never ahead of the
+//! state. Without a checkpoint, the files are read again from the beginning.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ const COST: u32 = 50;
 
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Job of the state to which the checkpoint belongs.
+    /// Identifies the import to which the checkpoint belongs ([`State::job`]).
     pub job: String,
     pub session: String,
     /// Number of the last piece before the checkpoint.

@@ -17,7 +17,7 @@ pub struct Counted {
     pub remedy: &'static str,
 }
 
-/// The first time of a file, and whether any of its times is in 1990 or later.
+/// The first timestamp in a file, and whether any of its timestamps is in 1990 or later.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Early {
     first: Option<Timestamp>,

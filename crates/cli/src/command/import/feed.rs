@@ -29,7 +29,7 @@ pub struct Piece {
     pub file: PathBuf,
     /// Position after the piece's block, as [`Blocks::offset`] counts it.
     pub offset: u64,
-    /// Tally of all pieces up to the end of the piece's block.
+    /// Tally (count and checksum) of all pieces up to the end of the piece's block.
     pub samples: Tally,
     pub entries: Tally,
     /// The checkpoint to save when this piece is stored.

@@ -25,7 +25,7 @@ pub struct Ledger {
     pub entries: Tally,
 }
 
-/// An account in serialized form.
+/// An account in serialized form. It is not an entry of a series.
 #[derive(Serialize, Deserialize)]
 pub struct Entry {
     labels: Vec<(String, String)>,

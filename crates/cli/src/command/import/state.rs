@@ -1,8 +1,8 @@
 //! The state file records the progress of an import. After an interruption, the same command resumes the import.
 //!
-//! The same files are always cut into the same pieces, and pieces are numbered. So the number of the last stored piece is enough
-//! to resume. The store keeps this number, too, and stores each piece only once. With a checkpoint (`checkpoint.rs`), the records
-//! before the checkpoint are not decoded again.
+//! The same files are always cut into the same pieces (the records of one request each), and pieces are numbered. So the number
+//! of the last stored piece is enough to resume. The store keeps this number, too, and stores each piece only once. With a
+//! checkpoint (`checkpoint.rs`), the records before the checkpoint are not decoded again.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -35,7 +35,7 @@ pub struct State {
     pub file: PathBuf,
     /// Position in the file after the block of that piece, as `Blocks::offset` counts it.
     pub offset: u64,
-    /// Tally of all pieces up to that piece.
+    /// Tally (count and checksum) of all pieces up to that piece.
     pub samples: Tally,
     pub entries: Tally,
     /// Records of these pieces that the store refused, and the reasons.

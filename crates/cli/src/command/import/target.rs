@@ -99,7 +99,7 @@ impl Target {
         }
     }
 
-    /// The tally of each series in its range, from the store.
+    /// The tally (count and checksum) of the stored records of each series in its range.
     pub async fn tallies(&mut self, questions: &[Question]) -> Result<Vec<Held>, Failure> {
         let mut out = Vec::with_capacity(questions.len());
         match self {

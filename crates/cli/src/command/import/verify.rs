@@ -1,8 +1,8 @@
 //! Compares the store with the sent records: number and checksum of each series.
 //!
-//! The store keeps only the last sample of each series and time, and no records older than the retention. So a series may differ
-//! because its times are not ascending, or because some are too old. For such series the files are read a second time, to compute
-//! the expected content of the store.
+//! Of the samples of a series with the same time, the store keeps only the last one. It keeps no records older than the
+//! retention. So a series may differ because its times are not ascending, or because some are too old. For such series the files
+//! are read a second time, to compute the expected content of the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -27,7 +27,7 @@ const NAMED_MAX: usize = 10;
 pub struct Verdict {
     /// Number of sent records of all series.
     pub sent: u64,
-    /// Tally of the stored samples of the sent series.
+    /// Tally (count and checksum) of the stored samples of the sent series.
     pub samples: Tally,
     /// Tally of the stored entries of the sent series.
     pub entries: Tally,
@@ -65,7 +65,8 @@ impl Verdict {
         )
     }
 
-    /// Ignores the series that are missing in the store, if they have exactly as many records as the store has refused.
+    /// Ignores the series that are missing in the store, if the number of all their sent records equals the number of
+    /// refused records.
     pub fn ignore_refused(&mut self, refused: u64) {
         let missing = |(_, _, stored): &&(String, Tally, Tally)| stored.count == 0;
         let records: u64 = self.differing.iter().filter(missing).map(|(_, sent, _)| sent.count).sum();

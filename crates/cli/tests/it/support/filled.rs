@@ -22,7 +22,8 @@ pub const START: i64 = 1_700_000_000 * SECOND;
 const FILE_BYTES: u64 = 20 << 10;
 /// Length of a segment file without rows.
 const EMPTY_FILE_BYTES: u64 = 40;
-/// The rounds whose batches are in the journal of [`directory`], in order. The rows of the other rounds are in segment files.
+/// [`directory`] writes one batch per round. The batches of these rounds are in its journal, in order. The rows of the other
+/// rounds are in segment files.
 pub const ROUNDS_IN_JOURNAL: std::ops::Range<usize> = 9..11;
 
 fn labels(name: &str, host: usize) -> Arc<Labels> {

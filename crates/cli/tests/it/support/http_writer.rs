@@ -1,4 +1,4 @@
-//! Writes samples by line protocol and remote write, and deletes samples. Records which requests were answered with 204.
+//! Writes samples by line protocol and remote write, and deletes samples. Notes the requests that the server answered with 204.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -27,8 +27,8 @@ pub fn revoke(server: &Server, name: &str) {
     changing(server, || remove(&server.data, name));
 }
 
-/// Changes the file of tokens, and waits until the log shows that the server has read the file. A request with a new token before
-/// that would count as a request with a wrong token.
+/// Changes the file of tokens, and waits until the log shows that the server has read the file. Before that, a request with a new
+/// token would count as a request with a wrong token.
 pub fn changing<T>(server: &Server, change: impl FnOnce() -> T) -> T {
     let count = || {
         let log = server.log();

@@ -155,8 +155,9 @@ impl Opened {
         findings
     }
 
-    /// Finds damaged rows among the damaged places of the load: a place that begins with the head of a put, and is as long as the
-    /// head states. Calls `each` with the offset and the row. The keys of these rows may be damaged. A second call finds no rows.
+    /// Finds damaged rows among the damaged places of the load: a place that begins with the head of a row that is no deletion,
+    /// and is as long as this head states. Calls `each` with the offset and the row. The keys of these rows may be damaged. A
+    /// second call finds no rows.
     pub fn each_damaged_row(&mut self, mut each: impl FnMut(Offset, &RowRef<'_>)) {
         for (from, to) in std::mem::take(&mut self.places) {
             let mut head = [0; ROW_HEAD_BYTES];

@@ -137,9 +137,9 @@ fn furthest(window: &Window<'_>, from: usize, to: usize) -> Option<(usize, f64)>
     (from + 1..to).map(distance).reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Counts samples in windows of `seconds` seconds, from the end of the range backwards. A window that has at least `n` more
-/// samples than the next older window, and at least one more, yields a sample at its end. The value is the difference. The
-/// oldest complete window yields no sample, because there is no older window.
+/// Counts samples in windows of `seconds` seconds, from the end of the range backwards. A window that has at least `n` (and at
+/// least 1) more samples than the next older window yields a sample at its end. The value is the difference. The oldest
+/// complete window yields no sample, because there is no older window.
 #[expect(clippy::cast_precision_loss, reason = "a window holds fewer than 2^53 samples")]
 pub fn bursts(window: &Window<'_>, parameters: &[f64], visits: &mut Visits<'_>) -> Changed {
     let Some(width) = nanoseconds(parameters[0]) else { return Ok(Columns::default()) };

@@ -43,7 +43,7 @@ fn metric(matchers: &[Matcher]) -> Option<(&'static str, Counts)> {
     METRICS.into_iter().find(|(metric, _)| name.matches_value(metric))
 }
 
-/// What the series of a selection count. `None` if the selection has no metric of calls.
+/// The metric of calls that a selection names, and what the series of this metric count. `None` if it names no such metric.
 pub fn counted(selection: &Selection) -> Option<(&'static str, Counts)> {
     metric(&selection.matchers)
 }

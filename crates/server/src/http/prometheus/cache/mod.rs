@@ -137,7 +137,7 @@ pub struct Fill {
     known: Option<(Arc<Extent>, Steps)>,
     /// The number of the last change of the store before the read.
     change: u64,
-    /// The edges of retention before the read.
+    /// The edges of retention before the read: each rule masks the records before its edge.
     expired: Vec<Timestamp>,
 }
 

@@ -434,9 +434,9 @@ async fn downsampled_samples_between_the_windows_are_noted() {
 
 #[tokio::test]
 async fn a_chunk_that_spans_the_range_counts_for_the_limit_of_a_token() {
-    // The limit is 70 samples, and 65 samples in the range count. The last flush writes a chunk with one sample before the range
-    // and 100 samples after the range. None of its samples is in the range. But the server estimates that the range has at least
-    // 8 of them, and refuses the query.
+    // The limit is 70 samples, and the 65 samples in the range count toward it. The last flush writes a chunk with one sample
+    // before the range and 100 samples after the range. None of its samples is in the range. But the server estimates that the
+    // range has at least 8 of them, and refuses the query.
     let model = Model::limited(43, Policies::default(), Some(70)).await;
     let now = model.now();
     let append = async |times: Vec<i64>| {

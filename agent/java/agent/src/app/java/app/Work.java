@@ -166,8 +166,8 @@ public final class Work {
     }
 
     /**
-     * Runs the class {@code name}, which the test has compiled, and a request, repeatedly until a
-     * line arrives on standard input.
+     * Repeats two actions until a line arrives on standard input: runs the class {@code name},
+     * which the test has compiled, and makes a request.
      */
     private static void named(String name) throws Exception {
         Steady.tellLater();

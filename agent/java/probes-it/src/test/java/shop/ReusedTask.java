@@ -329,7 +329,7 @@ public final class ReusedTask {
         pool.end();
     }
 
-    /** Submissions that each have an object of their own: a task of the JDK, or a thread. */
+    /** For each of these submissions there is a new object: a task of the JDK, or a thread. */
     private static void others() throws Exception {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1);
         Runnable scheduled = ReusedTask::scheduled;

@@ -27,8 +27,8 @@ public final class WrappingShop {
     }
 
     /**
-     * Returns an object that answers the methods that the probe needs, except {@code unknown}. This
-     * method and all methods that the probe does not need throw.
+     * Returns an object that answers the methods that the probe needs, except {@code unknown}. The
+     * method {@code unknown} and all methods that the probe does not need throw.
      */
     private static <T> T odd(Class<T> type, String path, String unknown) {
         Map<String, Object> answers = new HashMap<>();

@@ -38,8 +38,8 @@ final class Recording {
     }
 
     /**
-     * Counts a trace in the bin in which it ends. A trace that ends before the first bin is counted
-     * in the first bin, and a trace that ends after the last bin in the last bin.
+     * Counts a trace in the bin in which it ends. A trace that ends before all bins is counted in
+     * bin 0, and a trace that ends after the last bin in the last bin.
      */
     void add(long start, long end) {
         if (end - binEnd >= 0) {

@@ -5,9 +5,9 @@ package io.tachograph.bootstrap;
  * advice class). The latest exception of each place is kept until the sender takes it.
  *
  * <p>The exception handler in the advice writes {@link #COUNTS} and {@link #LATEST} without a call
- * or an allocation. After a stack overflow or without memory, these could fail again, and the
- * exception would reach the program. The handler also takes no lock, so two failures at the same
- * place and instant may be counted as one.
+ * or an allocation. After a stack overflow or without memory, a call or an allocation could fail
+ * again, and the exception would reach the program. The handler also takes no lock, so two failures
+ * at the same place and instant may be counted as one.
  *
  * <p>Before: the handler, {@code io.tachograph.core.instrument.FaultHandler}. After: {@code
  * io.tachograph.core.send.FaultLog}.

@@ -172,8 +172,8 @@ public final class Recorder {
             buffer().enter(operation);
         } catch (Throwable e) {
             // Stack overflow: the call is not recorded. The error is caught here, because the
-            // handler in the constructor throws it again. As in the handlers of advice, no method
-            // is called.
+            // handler that the agent adds to the constructor would throw it into the program. As
+            // in the handlers of advice, no method is called.
             AdviceFaults.LATEST[AdviceFaults.CONSTRUCTORS] = e;
             AdviceFaults.COUNTS[AdviceFaults.CONSTRUCTORS]++;
         }

@@ -14,8 +14,8 @@ import java.lang.invoke.VarHandle;
  */
 public abstract class Ring {
     /**
-     * Number of words reserved in addition to the exits: for the escapes before an outermost enter,
-     * and for the enter itself.
+     * Number of words reserved in addition to those for the exits of open calls: for the escapes
+     * before an outermost enter, and for the enter itself ({@link Word}).
      */
     static final int MARGIN = 8;
 

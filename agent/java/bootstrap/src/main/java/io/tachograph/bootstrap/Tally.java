@@ -6,8 +6,8 @@ import java.lang.invoke.VarHandle;
 /**
  * The counts of one {@link ThreadBuffer} for one pair of operation and caller: total duration,
  * longest call, failed calls, and a histogram. Only the thread that owns the buffer writes them, and
- * the sender may read them at any time. The longest call is that of an interval. All other values
- * never decrease.
+ * the sender may read them at any time. The longest call is kept for each interval of the sender.
+ * All other values never decrease.
  *
  * <pre>
  *   0     1                    2                    3        4 ... 21

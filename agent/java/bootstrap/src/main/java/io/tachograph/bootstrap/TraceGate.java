@@ -16,9 +16,10 @@ import java.util.Arrays;
  *   +----------------+------+----------+---------------+-------------------+-----   entry operation
  * </pre>
  *
- * Cell 0 counts the calls in all unrecorded traces. The other cells count traces: <i>kept</i> means
- * recorded, <i>excluded</i> means not recorded. A trace <i>follows</i> if another process, the
- * caller of this one, has already decided whether the trace is recorded.
+ * Cell 0 counts the calls in all unrecorded traces. The other cells count traces by <i>entry
+ * operation</i>, the operation with which they begin: <i>kept</i> means recorded, <i>excluded</i>
+ * means not recorded. A trace <i>follows</i> if another process, the caller of this one, has
+ * already decided whether the trace is recorded.
  */
 public final class TraceGate {
     private static final int CALLS = 0;
@@ -57,7 +58,7 @@ public final class TraceGate {
     // ---- on the program's thread ----
 
     /**
-     * Decides when the outermost call of a trace begins.
+     * Decides whether a trace is recorded. Called when its outermost call begins.
      *
      * @param operation the operation of the outermost call
      * @param cause the call in another thread or process that caused this call; null if there is

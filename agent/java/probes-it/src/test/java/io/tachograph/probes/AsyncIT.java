@@ -223,8 +223,8 @@ class AsyncIT {
     }
 
     /**
-     * Names come from routes, so neither many paths of one route nor the requests of a scanner use
-     * up the names.
+     * Names of requests come from routes, so neither many paths of one route nor the requests of a
+     * scanner reach the limit on the number of names.
      */
     @Test
     void pathsAndScannersDoNotUseUpTheNames() throws Exception {

@@ -93,7 +93,7 @@ class ContextIT {
             expected.put("drained", "[-, b]");
             expected.put("takenUnseen", "[-, b]");
             expected.put("aborted", "[-, b]");
-            // The pool runs the task of a on the thread of a. The run is a child of a, not a root.
+            // The pool runs the task of a() on the thread of a(), as a child of a(), not as a root.
             expected.put("ranByCaller", "[-, b]");
             expected.put("discarded", "[-, b]");
             expected.put("oldestDiscarded", "[b]");

@@ -58,8 +58,8 @@ class PostgresIT {
         try (Watched shop = watched(jdk, false, pool)) {
             shop.end();
             assertTrue(shop.output().contains("failed as it should"), shop.output());
-            // The names in quotes are kept. So the agent recognises the dialect of PostgreSQL,
-            // although the pool wraps the statement.
+            // The names in quotes are kept. This shows that the agent recognises the dialect of
+            // PostgreSQL, although the pool wraps the statement.
             assertEquals(
                     List.of("select \"title\" from \"ad\" where \"id\" = ? and title <> ?"),
                     plain(names(shop, "plain()"), shop));

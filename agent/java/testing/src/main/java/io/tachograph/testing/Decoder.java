@@ -13,8 +13,8 @@ import java.util.Map;
 /**
  * Decodes DICT and DATA of one session and joins the parts of segments to trees of calls. Like the
  * real server, it refuses ids that are not defined on the connection, exits without a call, and
- * parts whose carried calls are not the open calls of the previous part. It also refuses entries,
- * because the Java agent sends none.
+ * parts whose carried calls (those that are open when the part begins) are not the open calls of
+ * the previous part. It also refuses entries, because the Java agent sends none.
  */
 public final class Decoder {
     private final Session session;

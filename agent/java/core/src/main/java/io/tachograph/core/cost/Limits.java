@@ -61,7 +61,7 @@ public final class Limits {
         public String exhausted = "";
 
         /**
-         * True if there is a budget and the cost of a call is known, and the overhead is within
+         * True if there is a budget, the cost of a call is known, and either the overhead is within
          * the budget or the process is nearly idle.
          */
         public boolean kept;

@@ -3,9 +3,10 @@ package io.tachograph.core.cost;
 import java.util.Arrays;
 
 /**
- * Divides the traces per second among the entry operations by max-min fairness (Bertsekas and
- * Gallager, Data Networks, 1992, sec. 6.5.2). An operation that needs less than an equal part gets
- * all it needs. The remainder is divided among the other operations in the same way.
+ * Divides the traces per second among the entry operations, with which traces begin, by max-min
+ * fairness (Bertsekas and Gallager, Data Networks, 1992, sec. 6.5.2). An operation that needs less
+ * than an equal part gets all it needs. The remainder is divided among the other operations in the
+ * same way.
  */
 final class TraceShares {
     private TraceShares() {}

@@ -7,7 +7,8 @@ import io.tachograph.api.Record;
 interface AgentEvents {
     /**
      * Writes {@code tacho_agent_moved}: the agent aggregates the operation from now on, or
-     * switches it off. For {@link Moves#ALL} and {@link Moves#TRACES} nothing is moved.
+     * switches it off. With {@link Moves#ALL} or {@link Moves#TRACES} in place of an operation, the
+     * record reports that a limit is exceeded, and no operation changes.
      */
     void moved(String operation, String reason);
 }

@@ -110,8 +110,8 @@ final class Pattern {
             boolean same = at < text.length() && from < name.length() && name.charAt(from) == c;
             boolean packages = c == '.' && text.startsWith("..", at);
             if (packages && (at == 0 || same)) {
-                // Two dots match one dot, or a dot, packages and a dot. At the beginning they
-                // match nothing, or packages and a dot.
+                // Two dots match a single dot, or packages with a dot before and after them. At
+                // the beginning they match nothing, or packages with a dot after them.
                 from = at == 0 ? from : from + 1;
                 at += 2;
                 star = -1;

@@ -14,7 +14,7 @@ public interface Probe {
 
     /**
      * Full names of the JDK classes that the probe changes. Classes that are already loaded are
-     * retransformed. If no probe names a JDK class, no probe is called for the class.
+     * retransformed. For a JDK class that no probe names, no probe is called.
      */
     default Set<String> jdkTypes() {
         return Set.of();

@@ -14,8 +14,8 @@ import java.util.Set;
  *
  * <p>Messages of database exceptions, and of exceptions that wrap them, contain values and
  * statements. Unless {@code database_messages} is true, only the class is recorded if the exception
- * or one of its causes is a database exception. The code is added if the first database exception
- * of the chain is a {@code java.sql.SQLException}.
+ * or one of its causes is a database exception. The SQLState and the database's error code are
+ * added if the first database exception of the chain is a {@code java.sql.SQLException}.
  */
 final class ExceptionText {
     /**

@@ -8,8 +8,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 
 /**
- * Logs exceptions that advice has thrown, at most once a minute for each place, on the sender's
- * thread.
+ * Logs, on the sender's thread, exceptions that advice has thrown: at most one a minute for each
+ * place (probe and advice class).
  *
  * <p>Before: {@link AdviceFaults}.
  */

@@ -27,13 +27,13 @@ final class TlsChannel implements ByteChannel {
     private final SSLEngine engine;
     private final TlsCause cause;
 
-    /** Received encrypted bytes; ready to be filled between two calls. */
+    /** Received encrypted bytes. When no method runs, the buffer is in fill mode (not flipped). */
     private ByteBuffer netIn;
 
-    /** Encrypted bytes to send; ready to be drained between two calls. */
+    /** Encrypted bytes to send. When no method runs, the buffer is in drain mode (flipped). */
     private ByteBuffer netOut;
 
-    /** Received decrypted bytes; ready to be drained between two calls. */
+    /** Received decrypted bytes. When no method runs, the buffer is in drain mode (flipped). */
     private ByteBuffer plainIn;
 
     /**
@@ -177,7 +177,7 @@ final class TlsChannel implements ByteChannel {
         }
     }
 
-    /** Encrypts one record; {@link #netOut} must be empty. */
+    /** Encrypts one TLS record; {@link #netOut} must be empty. */
     private Status wrap(ByteBuffer source) throws SSLException {
         Status status;
         while ((status = engine.wrap(source, netOut.clear()).getStatus())
@@ -188,7 +188,7 @@ final class TlsChannel implements ByteChannel {
         return status;
     }
 
-    /** Decrypts one record; {@link #plainIn} must be empty. */
+    /** Decrypts one TLS record; {@link #plainIn} must be empty. */
     private Status unwrap() throws SSLException {
         netIn.flip();
         Status status;

@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.UUID;
 
 /**
- * Encodes a declared record (wire.md, DATA, record 4) and its type (DICT, kind 4). One object is
- * reused for all records.
+ * Encodes a declared record (wire.md, DATA, tag 4) and its type (DICT, kind 4). The sender reuses
+ * one {@code DeclaredRecord} for all records.
  */
 public final class DeclaredRecord {
     private static final long NANOS = 1_000_000_000;

@@ -12,7 +12,7 @@ public final class ProbeReport {
 
     public long aggregated;
 
-    /** Number of methods that a rule of the server or the agent itself has switched off. */
+    /** Number of methods that the agent itself or a rule of the server has switched off. */
     public long off;
 
     private final List<Matched> matched = new ArrayList<>();

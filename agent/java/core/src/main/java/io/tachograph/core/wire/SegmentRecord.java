@@ -3,7 +3,7 @@ package io.tachograph.core.wire;
 import io.tachograph.bootstrap.Context;
 
 /**
- * One part of a segment under construction (wire.md, DATA, record 3). The caller adds events in
+ * One part of a segment under construction (wire.md, DATA, tag 3). The caller adds events in
  * order; {@link #write} then writes the record.
  */
 public final class SegmentRecord {

@@ -26,10 +26,10 @@ class OutagesTest {
     private final Outages outages = new Outages(AgentLog.to(new PrintStream(said), false), totals);
 
     /**
-     * @param event time in seconds, and {@code lost}, {@code fails} (an attempt to connect), {@code
-     *     unknown} or {@code expired} (a refusal of the token), {@code connects}, {@code drops}
-     *     (five records), {@code looks} (the check while connected) or {@code ends} (the end of the
-     *     program)
+     * @param event time in seconds and one word: {@code lost}, {@code fails} (an attempt to
+     *     connect), {@code unknown}, {@code expired} (both: the server refuses the token), {@code
+     *     connects}, {@code drops} (five records), {@code looks} (the check while connected) or
+     *     {@code ends} (the end of the program)
      */
     private void happens(String event) {
         String[] words = event.trim().split(" ");

@@ -5,11 +5,11 @@ import io.tachograph.bootstrap.Session;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
- * Counts, for each object in a queue, the submissions by threads without a recorded call. A
- * recorded submission of the same object needs this count of earlier submissions, which run first.
- * Most submissions of most programs are not recorded, so counting must be cheap. The table has a
- * fixed size, 64 KiB, and usually one word for each waiting object. Counting neither locks nor
- * allocates. An increment and a decrement together take 21 ns (x86, JDK 17).
+ * Counts, for each task object in a pool's queue, the submissions by threads without a recorded
+ * call. A recorded submission of the same object needs this count: the earlier submissions run
+ * first. Most submissions of most programs are not recorded, so counting must be cheap. The table
+ * has a fixed size, 64 KiB, and usually one word for each waiting object. Counting neither locks
+ * nor allocates. An increment and a decrement together take 21 ns (x86, JDK 17).
  *
  * <pre>
  * word    48 bits of the hash of queue and object, never 0 | 16 bits of the count; a free word is 0

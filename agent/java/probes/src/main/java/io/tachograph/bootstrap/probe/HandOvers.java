@@ -13,9 +13,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiFunction;
 
 /**
- * The submissions of one object to one queue that have not begun to run, oldest first, including
- * unrecorded ones. Submissions are modified only during a change of the map that contains them, or
- * after their removal from the map.
+ * The submissions of one task object to the queue of one pool that have not begun to run, oldest
+ * first, including unrecorded ones. Submissions are modified only during a change of the map that
+ * contains them, or after their removal from the map.
  *
  * <p>If an object was submitted several times, only a FIFO queue defines the submission to which a
  * run belongs. If the order is uncertain and the origins differ, a parent might be wrong. The runs

@@ -14,8 +14,8 @@ import java.util.Map;
 import java.util.concurrent.CompletionStage;
 
 /**
- * Outgoing requests. The outermost request of a thread is a call of kind http-client, the parent of
- * the request that the server records.
+ * Outgoing requests. The outermost request of a thread is a call of kind http-client. It is the
+ * parent of the call that the agent in the called program records.
  */
 public final class HttpClient {
     public static final String TRACEPARENT = "traceparent";

@@ -13,8 +13,8 @@ final class Route {
     private Route() {}
 
     /**
-     * Appends the route of {@code path}, which may be null. The route ends before a path parameter,
-     * a query or a fragment.
+     * Appends the route of {@code path}, which may be null. The route ends before a parameter such
+     * as {@code ;jsessionid=17}, a query or a fragment.
      */
     static void append(StringBuilder to, String path) {
         int end = path == null ? 0 : end(path);

@@ -34,7 +34,7 @@ final class SqlShape {
                             + NAME
                             + "+(?:\\[\\])?)?");
 
-    /** The text before a list of values or before a row: in, values, a row, a bracket. */
+    /** Text before a list of values or a row: {@code in}, {@code values}, a row or a bracket. */
     private static final Pattern BEFORE_ITEMS =
             words(
                     ("(?:^|NO_NAME)(in) ?\\z|(?:(?:^|NO_NAME)values? ?|\\)(?:, \\.\\.\\.)?, )"

@@ -48,7 +48,7 @@ class HandOverCountsTest {
         assertTrue(counts.increment(1, refused.get(0)));
     }
 
-    /** If many objects share a bucket, one object may be in several words. */
+    /** If many objects share a bucket, the count of one object may be the sum of several words. */
     @Test
     void countsEqualThoseOfASimpleMap() {
         Random random = new Random(7);
