@@ -20,6 +20,7 @@ mod doors;
 mod entries;
 mod executions;
 mod flips;
+mod graph;
 mod hints;
 mod hostile;
 mod import;

@@ -20,7 +20,7 @@ const FRAMES: u64 = 60;
 /// The samples of the series `line` that were not deleted have these numbers.
 const LINES: std::ops::RangeInclusive<i64> = 11..=60;
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -59,7 +59,7 @@ fn changed(before: &BTreeMap<PathBuf, Vec<u8>>, after: &BTreeMap<PathBuf, Vec<u8
 }
 
 /// The golden directories of a kind, `directory` or `repository`, in `testdata`.
-fn golden(kind: &str) -> Vec<PathBuf> {
+pub fn golden(kind: &str) -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(kind);
     let entries = fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path());
     let mut directories: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();

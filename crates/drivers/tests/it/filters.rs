@@ -424,7 +424,7 @@ fn damage(directory: &Path, change: impl Fn(&mut [u8], usize)) {
         let chunks: Vec<usize> = bytes
             .windows(6)
             .enumerate()
-            .filter_map(|(at, window)| (window == b"TCHK\x04\x03").then_some(at))
+            .filter_map(|(at, window)| (window == b"TCHK\x05\x03").then_some(at))
             .collect();
         for at in chunks {
             let header = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;

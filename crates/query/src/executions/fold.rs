@@ -64,6 +64,10 @@ pub trait Fold {
         None
     }
 
+    /// Called before a pass that reads the range again from the store. Blocks of an earlier pass may be chunks with a summary
+    /// now. A pass without this call gets exactly the blocks that an earlier pass got, and no summaries.
+    fn reread(&mut self) {}
+
     /// Adds a block to the current pass.
     fn add(&mut self, labels: &Labels, block: &ExecutionBlock) {
         self.add_source(Source { labels, block });
@@ -78,8 +82,7 @@ pub trait Fold {
     }
 
     /// Adds the summary of a chunk to the current pass. All calls of the chunk must be in the range. If the summary is not
-    /// enough, returns false: the pass needs the blocks of the chunk. A later pass does not always get the summaries that an
-    /// earlier pass has accepted.
+    /// enough, returns false: the pass needs the blocks of the chunk.
     fn add_summary(&mut self, _: &Labels, _: &CallSummary) -> bool {
         false
     }

@@ -108,9 +108,9 @@ struct Target {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Start,
-    /// Collects the segments that have a parent. In a graph from summaries, only those without a stored caller, and the pass
-    /// also counts all summaries. In an exact graph, the pass counts all calls until it finds the first such segment. If it finds
-    /// none, no other pass is needed. Otherwise it discards the counts.
+    /// Collects the segments that have a parent. In a graph from summaries, it collects only those without a stored caller, and
+    /// counts the summaries ([`Graphing::reread`] discards these counts). In an exact graph, it counts all calls until it finds the
+    /// first such segment. If it finds none, no other pass is needed. Otherwise it discards the counts.
     Gather,
     /// Finds the calls that caused these segments.
     Resolve,
@@ -355,6 +355,17 @@ impl Fold for Graphing {
         (self.pass != Pass::End).then_some(Scope::All)
     }
 
+    /// Counts the summaries again, with the blocks.
+    fn reread(&mut self) {
+        if self.pass == Pass::Count && self.causes.rounds.is_first() {
+            // The joins refer to the indexes of the nodes.
+            self.nodes.rows.iter_mut().for_each(|(_, figures)| *figures = Figures::default());
+            self.edges.rows.iter_mut().for_each(|(_, figures)| *figures = Figures::default());
+            self.parts = Parts::new(self.waiting_max);
+            self.unknown_callers = 0;
+        }
+    }
+
     fn add_source(&mut self, source: Source<'_>) {
         if self.pass == Pass::Gather {
             let was_used = self.causes.is_used;
@@ -392,8 +403,11 @@ impl Fold for Graphing {
             let service = |caller: &u32| self.filter.takes_service(&self.nodes.rows[*caller as usize].0.0);
             return !callers.iter().flatten().any(service);
         }
-        // Of all passes, the first one certainly gets all summaries.
-        if self.pass == Pass::Gather && self.causes.rounds.is_first() {
+        let is_counted = match self.pass {
+            Pass::Gather | Pass::Count => self.causes.rounds.is_first(),
+            Pass::Start | Pass::Resolve | Pass::End => false,
+        };
+        if is_counted {
             self.add_chunk(service(labels), summary, links, &callers);
         }
         true

@@ -188,6 +188,9 @@ pub async fn folded<F: Fold + Send>(
             }
             continue;
         }
+        if scanned.is_some() {
+            fold.reread();
+        }
         // Keeps no blocks if an earlier pass over this scope could not keep them, or if the scope selects only some blocks.
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
