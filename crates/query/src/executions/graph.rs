@@ -109,8 +109,8 @@ struct Target {
 enum Pass {
     Start,
     /// Collects the segments that have a parent. In a graph from summaries, it collects only those without a stored caller, and
-    /// counts the summaries ([`Graphing::reread`] discards these counts). In an exact graph, it counts all calls until it finds the
-    /// first such segment. If it finds none, no other pass is needed. Otherwise it discards the counts.
+    /// counts the summaries ([`Graphing::reread`] discards these counts). In an exact graph, it counts all calls until it finds
+    /// the first such segment. If it finds none, no other pass is needed. Otherwise it discards the counts.
     Gather,
     /// Finds the calls that caused these segments.
     Resolve,
