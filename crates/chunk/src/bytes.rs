@@ -125,6 +125,12 @@ pub(crate) fn words(bytes: &[u8], count: usize, what: &'static str) -> Result<Ve
     Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
+/// The lowest 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "takes the low half")]
+pub(crate) const fn low_word(wide: u128) -> u64 {
+    wide as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

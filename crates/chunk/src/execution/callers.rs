@@ -9,6 +9,7 @@ use tacho_model::{SeriesId, TraceId, mix64, unmix64};
 use super::block::ExecutionBlock;
 use super::caller::Caller;
 use super::row::RowRef;
+use crate::bytes::low_word;
 
 /// The callers of the segments of one block.
 #[derive(Clone, Debug, Default)]
@@ -60,8 +61,7 @@ struct Key {
 }
 
 const fn hash(trace: TraceId) -> u64 {
-    let (high, low) = ((trace.0 >> 64) as u64, trace.0 as u64);
-    mix64(high ^ mix64(low))
+    mix64(low_word(trace.0 >> 64) ^ mix64(low_word(trace.0)))
 }
 
 impl Index {

@@ -8,6 +8,7 @@ use super::caller::Caller;
 use super::row::Row;
 use super::times::{Contexts, Size, group};
 use crate::builder::Builder;
+use crate::bytes::low_word;
 use crate::header::Tables;
 use crate::{Encoding, Role, codec, filter, summary, verify};
 
@@ -122,11 +123,6 @@ fn put_ids(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::Part, &column(rows(), |row| row.part.into()));
     builder.u64(Role::ParentThere, &column(rows(), |row| row.parent.is_some().into()));
     put_related(builder, [Role::Parent, Role::ParentFromBase], &parents, &parents_bases);
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "takes the low half")]
-const fn low_word(wide: u128) -> u64 {
-    wide as u64
 }
 
 /// Writes ids unchanged or as counters relative to the span bases, whichever form is more ordered.

@@ -14,7 +14,7 @@ use super::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
     SLOTS_S, bucket_count, links,
 };
-use crate::bytes::{Reader, put_varint, unzigzag, zigzag};
+use crate::bytes::{Reader, low_word, put_varint, unzigzag, zigzag};
 use crate::header::Header;
 use crate::limits::{
     CHUNK_EVENTS_MAX, SUMMARY_CELLS_MAX, SUMMARY_LINKS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX,
@@ -130,11 +130,6 @@ fn put_loose(writer: &mut Writer<'_>, loose: &[LoosePart]) {
     };
     writer.column(loose.iter().map(|part| edge(part).0));
     writer.column(loose.iter().map(|part| edge(part).1.cast_unsigned()));
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "takes the low half")]
-const fn low_word(wide: u128) -> u64 {
-    wide as u64
 }
 
 fn take_counts(reader: &mut Reader<'_>, version: u8) -> Result<Counts, Error> {
