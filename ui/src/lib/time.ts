@@ -73,8 +73,8 @@ export function describe(window: TimeWindow): string {
   return `${moment(window.start)} – ${sameDay ? clock(window.end) : moment(window.end)}`;
 }
 
-/** The smallest round step in seconds that gives a chart of this width at most about one point for each two pixels. This limit is
- * at least 100 and at most 11,000 points. */
+/** The smallest round step, in seconds, with which a chart of this width has at most about one point for each two pixels. The
+ * limit is never below 100 or above 11,000 points. */
 export function autoStep(window: TimeWindow, pixels: number): number {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400];
   const points = Math.min(Math.max(pixels / 2, 100), 11_000);

@@ -6,11 +6,12 @@ use super::{Codec, Encoded, Look, decode, plain, squeeze};
 use crate::bytes::{Reader, put_varint};
 use crate::{Compression, Effort, Error};
 
-/// The codecs of requested compressions. `Compression::Zstd` has none here: [`super::LADDER`] has the codec `zstd`.
+/// The codecs that are written if lz4 or gzip is requested. For `Compression::Zstd`, `zstd` of [`super::LADDER`] is written.
 pub(super) static WRITTEN: [Compressed; 2] = [
     Compressed { tag: 16, name: "lz4", compression: Compression::Lz4 },
     Compressed { tag: 17, name: "gzip", compression: Compression::Gzip },
 ];
+/// Read only ([`super::READ_ONLY`]).
 pub(super) static ZSTD_NESTED: Compressed =
     Compressed { tag: 18, name: "zstd-nested", compression: Compression::Zstd };
 

@@ -44,7 +44,8 @@ impl LabelRoom {
         Ok(labels)
     }
 
-    /// Loops that create labels call this in each iteration, because an iteration is costly.
+    /// Loops that create labels call this in each iteration. An iteration takes much longer than this check, and a cancelled
+    /// query stops soon.
     pub fn check_cancel(&self) -> Result<(), Error> {
         self.cancel.check()
     }

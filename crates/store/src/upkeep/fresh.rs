@@ -15,7 +15,7 @@ use crate::keys::ChunkKey;
 pub struct Tail {
     /// Chunks that no merge has read.
     pub chunks: u32,
-    /// Start of the first fresh chunk, or of the first row before it that is not full.
+    /// Start of the first fresh chunk. If the rows directly before it are not full, the start of the earliest of these rows.
     pub from: Timestamp,
     /// Whether it is known that no earlier row reaches into this part.
     pub clean: bool,
@@ -95,7 +95,8 @@ impl Fresh {
         self.lock().ready.remove(&Key::try_from(partition.key().as_slice()).ok()?)
     }
 
-    /// Adds back chunks that a merge has left, or that were not read.
+    /// Adds a tail: the rows at the end of the partition that are not full after a merge, with 0 fresh chunks, or the chunks of a
+    /// job that did not read them.
     pub fn give_back(&self, partition: &Partition, tail: Tail) {
         if let Ok(key) = Key::try_from(partition.key().as_slice()) {
             add(&mut self.lock().ready, key, tail);
