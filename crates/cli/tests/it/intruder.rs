@@ -327,7 +327,12 @@ fn a_server_whose_tokens_are_gone_stays_closed() {
         changing(&guarded.server, || replace(broken));
         assert!(is_closed(&guarded.server), "{}", String::from_utf8_lossy(broken));
         let (_, _, said) = run(&["operations", "--server", &guarded.server.url()]);
-        assert!(said.contains("hint: on the machine of the server, its log has the fault"), "{said}");
+        let fault = "hint: on the machine of the server, its log has the fault";
+        assert!(said.contains(fault), "{said}");
+        let repository = guarded.place.path().join("repository");
+        let backup = ["backup", "create", data.to_str().unwrap(), repository.to_str().unwrap()];
+        let (code, _, said) = run(&[&backup[..], &["--server", &guarded.server.url()]].concat());
+        assert!(code == Some(1) && said.contains("makes no snapshot") && said.contains(fault), "{said}");
         changing(&guarded.server, || replace(&good));
         assert_eq!(ask(&guarded.server, "GET", "/api/session", &admin).status, 200);
     }
