@@ -25,6 +25,9 @@ use crate::failure::Failure;
 use tls::Tls;
 use token::Token;
 
+/// Environment variable with the address of the server. Used if `--server` is not given.
+pub const SERVER_VARIABLE: &str = "TACHO_URL";
+
 /// Timeout of a request, except of [`Client::stream`]. Longer than the server's default time limit of a request, 60 s.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
@@ -75,9 +78,14 @@ impl Client {
     /// `server` is `HOST` or `HOST:PORT`, with or without `http://` or `https://`.
     ///
     /// # Errors
-    /// When the address has another form, or the TLS files cannot be used. The message never contains a password.
+    /// - When the address has another form. The message names the variable if the address is from there, and never contains a
+    ///   password.
+    /// - When the TLS files cannot be used.
     pub fn new(server: &str, named: Named, token: Option<Token>) -> Result<Self, Failure> {
-        let (authority, is_encrypted) = authority(server)?;
+        let (authority, is_encrypted) = authority(server).map_err(|failure| match named {
+            Named::Variable => failure.within(SERVER_VARIABLE),
+            Named::Flag | Named::Default => failure,
+        })?;
         let tls = is_encrypted.then(Tls::of_environment).transpose()?;
         Ok(Self { target: Target { authority, named }, token, tls })
     }

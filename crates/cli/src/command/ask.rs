@@ -15,7 +15,7 @@ use tacho_api::time;
 use tacho_query::promql;
 use tacho_store::ErrorKind;
 
-use crate::client::{self, Client, Named};
+use crate::client::{self, Client, Named, SERVER_VARIABLE};
 use crate::failure::Failure;
 
 /// Timeout of a request for a hint. Longer than the server's time limit for `/api/v1/matched`, 1 s.
@@ -39,8 +39,6 @@ pub struct Token {
     token_file: Option<PathBuf>,
 }
 
-/// Environment variable with the address of the server. Used if `--server` is not given.
-pub const SERVER_VARIABLE: &str = "TACHO_URL";
 const SERVER_DEFAULT: &str = "http://127.0.0.1:7070";
 
 /// An empty variable counts as unset.
@@ -66,7 +64,7 @@ pub fn client(flag: Option<&str>, token: &Token) -> Result<Client, Failure> {
         static WARNED: Once = Once::new();
         WARNED.call_once(|| eprintln!("warning: the token is sent to {address} without TLS: use https://"));
     }
-    client.map_err(|failure| if named == Named::Variable { failure.within(SERVER_VARIABLE) } else { failure })
+    client
 }
 
 /// The time range: --end, and either --last or --start.

@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use tacho_query::promql;
 use tacho_server::config::Settings;
 
-use crate::client::{tls, token};
-use crate::command::ask::SERVER_VARIABLE;
+use crate::client::{SERVER_VARIABLE, tls, token};
 use crate::command::attach;
 use crate::failure::Failure;
 
