@@ -227,7 +227,8 @@ fn verify_and_prune_report_their_results() {
     assert_eq!((&dry["removed"], &dry["bytes"]), (&pruned["removed"], &pruned["bytes"]));
     let list = json(&["backup", "list", text(&at)]);
     assert_eq!(list["backups"].as_array().unwrap().len(), 1);
-    assert_eq!(failure(&["backup", "prune", text(&at)]).0, 2);
+    let (code, stderr) = failure(&["backup", "prune", text(&at)]);
+    assert!(code == 2 && stderr.contains("give --keep-last N, --keep-daily N, or both"), "{stderr}");
     assert_eq!(failure(&["backup", "prune", text(&at), "--keep-last", "0"]).0, 2);
 
     let object = fs::read_dir(at.join("objects")).unwrap().flatten();

@@ -22,10 +22,10 @@ pub struct Prune {
     /// Repository
     repository: String,
     /// Keep the newest N backups
-    #[arg(long, value_name = "N", value_parser = ask::at_least_one::<usize>, required_unless_present = "daily")]
+    #[arg(long, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     keep_last: Option<usize>,
     /// Keep the newest backup of each of the last N days (UTC) that have one
-    #[arg(id = "daily", long = "keep-daily", value_name = "N", value_parser = ask::at_least_one::<usize>)]
+    #[arg(long, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     keep_daily: Option<usize>,
     /// Only print what would be removed
     #[arg(long)]
@@ -37,6 +37,10 @@ pub struct Prune {
 
 impl Prune {
     pub fn run(self) -> Result<(), Failure> {
+        if self.keep_last.is_none() && self.keep_daily.is_none() {
+            let message = "no rule says which backups are kept: give --keep-last N, --keep-daily N, or both";
+            return Err(Failure::usage(message));
+        }
         let repository = existing(&self.repository)?;
         let runtime = tokio::runtime::Runtime::new().map_err(Failure::new)?;
         let stop = Stop::of_signals(&runtime)?;
