@@ -275,7 +275,7 @@ impl Repository {
         bytes: u64,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let wrong = |why: String| Error::corrupt(why).with("object", hash);
+        let wrong = |why: String| Error::corrupt(why).with("object", object_name(hash));
         let Some((length, mut content)) = self.place.open(&object_name(hash))? else {
             return Err(wrong("object is missing".to_owned()));
         };

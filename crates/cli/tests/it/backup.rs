@@ -245,7 +245,9 @@ fn verify_and_prune_report_their_results() {
         "{stderr}"
     );
     let id = second["id"].as_str().unwrap();
+    let path = format!("(object {})\n", text(object.strip_prefix(&at).unwrap()));
     assert!(stdout.contains("object has other bytes") && stdout.contains(id), "{stdout}");
+    assert!(path.starts_with("(object objects/") && stdout.contains(&path), "{path}{stdout}");
     let (code, stderr) = failure(&["restore", text(&at), text(&out)]);
     assert_eq!(code, 1);
     assert!(stderr.contains("object has other bytes"), "{stderr}");
