@@ -283,13 +283,19 @@ fn changed_certificates_are_used_on_both_ports_without_a_restart() {
         (of_http, matches!(greeted, Some(ServerFrame::Welcome(_))))
     };
     let until = |told: &str| wait_for(told, || server.log().contains(told).then_some(()));
+    let failed = |count: u64| {
+        let line = format!("tacho_tls_reloads_total{{result=\"failed\"}} {count}\n");
+        fetch(server.http, &new.file, "/metrics").contains(&line)
+    };
     assert_eq!([answers(&old), answers(&new)], [(true, true), (false, false)]);
     new.sign("server");
     until("new TLS certificates are in use");
     assert_eq!([answers(&old), answers(&new)], [(false, false), (true, true)]);
+    assert!(failed(0), "the count begins at 0");
     fs::write(&pair.cert, "-----BEGIN CERTIFICATE-----\n").unwrap();
     until("the earlier certificates stay in use");
     assert_eq!(answers(&new), (true, true));
+    assert!(failed(1));
 }
 
 #[test]

@@ -171,6 +171,10 @@ pub async fn watch(tls: Arc<Tls>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>, 
     let mut ticks = tokio::time::interval(RELOAD_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut notice = Notice::default();
+    // Both series exist from the start, so that the increase of the first failure can be computed.
+    for result in ["ok", "failed"] {
+        metrics.tls.reloads.with([result]);
+    }
     loop {
         tokio::select! {
             () = shutdown.wait() => return,
