@@ -242,8 +242,8 @@ fn costs(stats: &Value) -> String {
     text.push_str(&match chunk("seen") {
         0 => "no chunks seen: all records read are in memory, not in chunks yet\n".to_owned(),
         seen => format!(
-            "{} chunks seen: {} skipped, {} summarised, {} decoded; {} values decoded, {} read\n",
-            units::count(seen),
+            "{} seen: {} skipped, {} summarised, {} decoded; {} values decoded, {} read\n",
+            units::counted(seen, "chunk", "chunks"),
             units::count(chunk("skipped")),
             units::count(chunk("summarised")),
             units::count(chunk("decoded")),
@@ -328,6 +328,7 @@ mod tests {
         let off = "times may be 0 ns off, values 0.50000\n";
         for (seen, expect) in [
             (9, "9 chunks seen: 1 skipped, 5 summarised, 3 decoded; 24,576 values decoded, 8.79 KiB read\n"),
+            (1, "1 chunk seen: 1 skipped, 5 summarised, 3 decoded; 24,576 values decoded, 8.79 KiB read\n"),
             (0, "no chunks seen: all records read are in memory, not in chunks yet\n"),
         ] {
             stats["chunks"]["seen"] = json!(seen);

@@ -50,11 +50,11 @@ fn tree(trace: &Value, limit: usize) -> String {
     let spans = ask::list(trace, "spans");
     let total = ask::number(trace, "duration_ns");
     let mut out = format!(
-        "trace {}  {}  {}  {} calls\n",
+        "trace {}  {}  {}  {}\n",
         ask::text(trace, "trace_id"),
         ask::utc(&trace["start"]),
         units::duration(total),
-        units::count(spans.len() as u64),
+        units::counted(spans.len() as u64, "call", "calls"),
     );
     out.push_str(&format!("{:>10}  {:>10}  {:BAR$}  OPERATION\n", "TIME", "SELF", ""));
     let mut place = ("", "");
@@ -130,5 +130,7 @@ mod tests {
         assert!(rows[2].ends_with("█  GET /ads  [shop, main]  http.status=500"), "{text}");
         assert!(rows[3].ends_with("█    \\u{1b}[2JBoard.list()\\n  failed  http.status=500"), "{text}");
         assert_eq!(rows[4], "... and 1 more: raise --limit");
+        let text = tree(&json!({"start": "0", "spans": [span(0, "x", "ok")]}), 2);
+        assert!(text.starts_with("trace   1970-01-01T00:00:00.000Z  0 ns  1 call\n"), "{text}");
     }
 }

@@ -243,8 +243,9 @@ impl Checker {
         let unknown = |((kind, group), nameless): ((Kind, SeriesId), Nameless)| {
             let Nameless { place, chunks, records, range } = nameless;
             let why = format!(
-                "no row has the labels of this {}: {chunks} chunks",
-                if kind == Kind::Sample { "group" } else { "series" }
+                "no row has the labels of this {}: {}",
+                if kind == Kind::Sample { "group" } else { "series" },
+                counted_chunks(chunks)
             );
             let lost = Lost { kind, series: Vec::new(), series_more: 0, range: Some(range), records };
             Finding::new(FindingKind::SeriesUnknown, place, why).key(self.group_words(kind, group)).lost(lost)
@@ -276,8 +277,7 @@ impl Checker {
         }
         let unused = self.known.unused();
         if unused > 0 {
-            let why = format!("{unused} groups or series have labels and no chunks");
-            findings.push(Finding::new(FindingKind::Unused, Place::file("chunks"), why));
+            findings.push(Finding::new(FindingKind::Unused, Place::file("chunks"), without_chunks(unused)));
         }
         findings
     }
@@ -287,9 +287,21 @@ impl Checker {
         let Unrecorded { place, chunks, highest } = unrecorded.as_ref()?;
         let last = self.known.facts.last_sequence();
         let why = format!(
-            "merge numbers of {chunks} chunks, up to {highest}, are above the recorded last number, {last}"
+            "merge numbers of {}, up to {highest}, are above the recorded last number, {last}",
+            counted_chunks(*chunks)
         );
         Some(Finding::new(FindingKind::SequenceUnknown, place.clone(), why))
+    }
+}
+
+fn counted_chunks(chunks: u64) -> String {
+    format!("{chunks} {}", if chunks == 1 { "chunk" } else { "chunks" })
+}
+
+fn without_chunks(unused: usize) -> String {
+    match unused {
+        1 => "1 group or series has labels and no chunks".to_owned(),
+        _ => format!("{unused} groups or series have labels and no chunks"),
     }
 }
 
@@ -313,4 +325,16 @@ pub fn is_derived(row: &Row) -> bool {
     // Facts that only newer versions have are copied.
     let derived = [IDENTITY, FLUSHED, STORED, SEQUENCE, JOURNALS, CLOCK];
     is_fact && derived.contains(&&*row.clustering)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!((counted_chunks(1), counted_chunks(2)), ("1 chunk".into(), "2 chunks".into()));
+        assert_eq!(without_chunks(1), "1 group or series has labels and no chunks");
+        assert_eq!(without_chunks(2), "2 groups or series have labels and no chunks");
+    }
 }
