@@ -58,7 +58,7 @@ struct Add {
     #[arg(long = "match", value_name = "SELECTOR")]
     selector: Option<String>,
     /// Time after which the token is refused: a duration from now (90d), a date (UTC) or RFC 3339 [default: never]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     expires: Option<String>,
     /// Limit on the distinct series that are written with the token within 24 hours
     #[arg(long, value_name = "N")]

@@ -412,6 +412,9 @@ fn commands_use_a_token_and_say_what_to_do_without_one() {
             && said.contains("hint: use a token that permits the request: set TACHO_TOKEN"),
         "{said}"
     );
+    let add = ["token", "add", "old", "--role", "read", "--data", guarded.data().to_str().unwrap()];
+    let (status, _, said) = run(&[&add[..], &["--expires", "-1d"]].concat());
+    assert!(status == Some(2) && said.contains("--expires \"-1d\" is not a time after now"), "{said}");
     let (status, out, _) = run(&["token", "list", "--data", guarded.data().to_str().unwrap()]);
     assert!(status == Some(0) && out.contains("reader") && !out.contains("tacho_"), "{out}");
 }
