@@ -23,8 +23,8 @@ pub struct Writer {
 pub enum Written {
     /// The answer of the store. Its refused series include those that the token does not permit.
     Appended(Appended),
-    /// The token has written too much, so nothing was written. The number is the seconds to wait.
-    Wait(u64),
+    /// The token has written too much, so nothing was written. The reason names the token and its limit.
+    Wait { seconds: u64, reason: String },
 }
 
 impl Writer {
@@ -81,9 +81,9 @@ impl Writer {
         let seconds = self.wait_seconds();
         if seconds > 0 && !(batch.is_empty() && known.is_empty()) {
             let rate = token.limits.samples_per_second.unwrap_or(0);
-            let why = format!("token {:?} may write {rate} records per second", token.name);
-            self.access.refuse(Reason::Rate, 1, &why);
-            return Ok(Written::Wait(seconds));
+            let reason = format!("token {:?} may write {rate} records per second", token.name);
+            self.access.refuse(Reason::Rate, 1, &reason);
+            return Ok(Written::Wait { seconds, reason });
         }
         assert!(known.is_empty() || !checks_series(token), "the check of series needs labels");
         let now = self.access.clock.now();

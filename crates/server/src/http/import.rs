@@ -19,7 +19,7 @@ use super::app::App;
 use super::body::{self, Packed};
 use super::error::ApiError;
 use super::route::{Need, Route};
-use super::write::{count_wait, over_rate};
+use super::write::count_wait;
 use crate::access::{Access, Written};
 use crate::decoding::batch_bytes;
 use crate::received::Received;
@@ -74,9 +74,9 @@ async fn import(
         let written = writer.append(data.batch, Some(Origin::one(session, seq))).await?;
         match written {
             // The client sends the body again later. The frames before this one are then recognized as repeated.
-            Written::Wait(seconds) => {
+            Written::Wait { seconds, reason } => {
                 app.metrics.sender_waits.with([PROTOCOL]).add(1);
-                return Err(over_rate(seconds));
+                return Err(ApiError::too_many(reason).after(seconds));
             }
             Written::Appended(Appended::Stored) => {
                 received.add_to(&app.metrics);

@@ -189,9 +189,9 @@ async fn keep<R: Display>(
     let writer = app.writer(access);
     let (appended, turn) = append(&writer, batch, known, turn).await?;
     let refused = match appended {
-        Ok(Written::Wait(seconds)) => {
+        Ok(Written::Wait { seconds, reason }) => {
             metrics.sender_waits.with([protocol]).add(1);
-            return Err(over_rate(seconds));
+            return Err(ApiError::too_many(reason).after(seconds));
         }
         Ok(Written::Appended(Appended::Partly(refused))) => refused,
         Ok(Written::Appended(Appended::Stored | Appended::Repeated)) => Refused::default(),
@@ -236,10 +236,6 @@ async fn append(
     }
     let (writer, runtime) = (writer.clone(), Handle::current());
     away(move || (runtime.block_on(writer.append_known(batch, known, None)), turn)).await
-}
-
-pub(super) fn over_rate(seconds: u64) -> ApiError {
-    ApiError::too_many("the token has reached its limit of records per second").after(seconds)
 }
 
 /// Combines the records that were refused while decoding, and the series that the store refused at its limits.

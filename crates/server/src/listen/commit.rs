@@ -117,7 +117,7 @@ impl Committer<'_> {
         loop {
             // This append is never cancelled, because a batch that may still be written must not be appended again.
             let error = match self.writer.append(Arc::clone(&batch), origin).await {
-                Ok(Written::Wait(seconds)) => {
+                Ok(Written::Wait { seconds, .. }) => {
                     self.wait(Duration::from_secs(seconds)).await?;
                     continue;
                 }
