@@ -37,7 +37,6 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// A client of one server. Every request uses a new connection, except requests of a [`Connection`].
 pub struct Client {
     target: Target,
-    token: Option<Token>,
     tls: Option<Tls>,
 }
 
@@ -46,6 +45,7 @@ struct Target {
     /// `HOST:PORT`.
     authority: String,
     named: Named,
+    token: Option<Token>,
 }
 
 /// The source of the address. Hints refer to this source.
@@ -60,7 +60,6 @@ pub enum Named {
 /// A connection that is used for many requests, one after the other.
 pub struct Connection {
     target: Target,
-    token: Option<Token>,
     sender: SendRequest<Full<Bytes>>,
     /// The task that reads and writes the socket. It ends when the sender is dropped.
     driver: JoinHandle<hyper::Result<()>>,
@@ -87,13 +86,14 @@ impl Client {
             Named::Flag | Named::Default => failure,
         })?;
         let tls = is_encrypted.then(Tls::of_environment).transpose()?;
-        Ok(Self { target: Target { authority, named }, token, tls })
+        Ok(Self { target: Target { authority, named, token }, tls })
     }
 
     /// The address of the server, if others in the network can read the token that is sent to it.
     pub fn exposes_token_to(&self) -> Option<&str> {
         let authority = &*self.target.authority;
-        (self.token.is_some() && self.tls.is_none() && token::is_on_network(authority)).then_some(authority)
+        (self.target.token.is_some() && self.tls.is_none() && token::is_on_network(authority))
+            .then_some(authority)
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, Failure> {
@@ -191,8 +191,7 @@ impl Client {
     {
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|e| interrupted(&self.target, &e))?;
-        let token = self.token.clone();
-        Ok(Connection { target: self.target.clone(), token, sender, driver: tokio::spawn(connection) })
+        Ok(Connection { target: self.target.clone(), sender, driver: tokio::spawn(connection) })
     }
 
     fn unreachable(&self, error: &io::Error) -> Failure {
@@ -270,7 +269,7 @@ impl Connection {
         body: Bytes,
     ) -> Result<Response<Incoming>, Failure> {
         let mut request = Request::builder().method(method).uri(path).header(HOST, &self.target.authority);
-        if let Some(token) = &self.token {
+        if let Some(token) = &self.target.token {
             request = request.header(AUTHORIZATION, token.header());
         }
         let request = request
@@ -424,7 +423,10 @@ const ANSWER_CHARS_MAX: usize = 200;
 fn refused(target: &Target, status: StatusCode, body: &str) -> Failure {
     let said: Option<Value> = serde_json::from_str(body).ok();
     if let Some(error) = said.as_ref().and_then(|v| v["error"].as_str()) {
-        let failure = Failure::new(error);
+        let failure = match &target.token {
+            Some(token) if token::is_refused(status, error) => Failure::new(error).within(token.source()),
+            _ => Failure::new(error),
+        };
         return match token::hint(status, said.as_ref()) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -512,7 +514,7 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target { authority: "a:1".into(), named: Named::Flag }
+        Target { authority: "a:1".into(), named: Named::Flag, token: None }
     }
 
     #[test]

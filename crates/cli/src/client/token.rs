@@ -1,8 +1,9 @@
-//! The token of the HTTP client: from `--token-file`, else from the environment. A token is never an argument of a
-//! command, because other users of the machine can read arguments.
+//! The token of the HTTP client: from `--token-file`, else from one of two variables of the environment. A token is never an
+//! argument of a command, because other users of the machine can read arguments.
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
@@ -17,7 +18,11 @@ const BYTES_MAX: usize = tacho_ingest::wire::TOKEN_BYTES_MAX;
 
 /// A token as the value of a header. `Debug` does not show it.
 #[derive(Clone)]
-pub struct Token(HeaderValue);
+pub struct Token {
+    header: HeaderValue,
+    /// The variable, or the option or variable with the path of the file.
+    source: Arc<str>,
+}
 
 /// Why a text is not a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +52,8 @@ impl Token {
     /// The token of a command. `file` is the value of `--token-file`.
     ///
     /// # Errors
-    /// When the file cannot be read, or the file or the variable does not contain exactly one token. The message names the
-    /// source and never the text.
+    /// When the file cannot be read, the file or the variable does not contain exactly one token, or both variables are set and
+    /// `file` is `None`. The message names the source and never the text.
     pub fn of_command(file: Option<&Path>) -> Result<Option<Self>, Failure> {
         if let Some(file) = file {
             return Self::of_file("--token-file", file).map(Some);
@@ -57,8 +62,12 @@ impl Token {
         // request because a token is missing, and the user would not learn that the variable is blank.
         let wrong = |name: &str, cause: Wrong| Failure::usage(format!("{name} {}", cause.of_text()));
         match (std::env::var_os(VARIABLE), std::env::var_os(FILE_VARIABLE)) {
-            (Some(text), _) => {
-                Self::of(&text.to_string_lossy()).map(Some).map_err(|cause| wrong(VARIABLE, cause))
+            (Some(_), Some(_)) => {
+                Err(Failure::usage(format!("{VARIABLE} and {FILE_VARIABLE} are both set: unset one of them")))
+            }
+            (Some(text), None) => {
+                let token = Self::of(&text.to_string_lossy(), VARIABLE);
+                token.map(Some).map_err(|cause| wrong(VARIABLE, cause))
             }
             (None, Some(file)) if file.to_string_lossy().trim().is_empty() => {
                 Err(wrong(FILE_VARIABLE, Wrong::Blank))
@@ -69,10 +78,11 @@ impl Token {
     }
 
     fn of_file(source: &str, path: &Path) -> Result<Self, Failure> {
-        let wrong = |cause: &str| Failure::usage(format!("{source} {}: {cause}", path.display()));
+        let source = format!("{source} {}", path.display());
+        let wrong = |cause: &str| Failure::usage(format!("{source}: {cause}"));
         let bytes = std::fs::read(path).map_err(|error| wrong(&error.to_string()))?;
         let text = String::from_utf8_lossy(&bytes);
-        Self::of(&text).map_err(|cause| match cause {
+        Self::of(&text, &source).map_err(|cause| match cause {
             Wrong::Blank => wrong("the file is blank: put the token from `tacho token add` into it"),
             Wrong::Lines(lines) => {
                 wrong(&format!("the file must contain one token and nothing else, but has {lines} lines"))
@@ -82,7 +92,7 @@ impl Token {
     }
 
     /// Blanks and line ends around the token are ignored.
-    fn of(text: &str) -> Result<Self, Wrong> {
+    fn of(text: &str, source: &str) -> Result<Self, Wrong> {
         let text = text.trim();
         if text.is_empty() {
             return Err(Wrong::Blank);
@@ -93,13 +103,18 @@ impl Token {
         }
         let is_one = text.len() <= BYTES_MAX && text.bytes().all(|b| b.is_ascii_graphic());
         let value = HeaderValue::from_str(&format!("Bearer {text}")).ok().filter(|_| is_one);
-        let mut value = value.ok_or(Wrong::Text)?;
-        value.set_sensitive(true);
-        Ok(Self(value))
+        let mut header = value.ok_or(Wrong::Text)?;
+        header.set_sensitive(true);
+        Ok(Self { header, source: source.into() })
     }
 
     pub const fn header(&self) -> &HeaderValue {
-        &self.0
+        &self.header
+    }
+
+    /// For messages, such as `TACHO_TOKEN` or `TACHO_TOKEN_FILE /etc/tacho/token`.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 }
 
@@ -110,14 +125,22 @@ pub fn is_on_network(authority: &str) -> bool {
     host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
 }
 
+/// Whether the server refuses the token of a request, because it is not a valid one.
+pub fn is_refused(status: StatusCode, error: &str) -> bool {
+    status == StatusCode::UNAUTHORIZED && !error.contains(UNUSABLE)
+}
+
+/// A part of the error of a server that accepts no token at all.
+const UNUSABLE: &str = "its file of tokens cannot be used";
+
 /// The hint for an answer that concerns the token.
 pub fn hint(status: StatusCode, said: Option<&Value>) -> Option<String> {
     let field = |name: &str| said.and_then(|said| said[name].as_str()).unwrap_or_default();
     match (status, field("errorType")) {
         // While the server cannot use its file of tokens, no token is valid. A new token helps only if the file is missing or
         // has no token.
-        (StatusCode::UNAUTHORIZED, _) if field("error").contains("its file of tokens cannot be used") => Some(
-            "on the machine of the server, its log has the fault, and `tacho check` of the data directory the remedy".into(),
+        (StatusCode::UNAUTHORIZED, _) if field("error").contains(UNUSABLE) => Some(
+            "on the machine of the server, its log has the fault, and `tacho check` of the data directory has the remedy".into(),
         ),
         (StatusCode::UNAUTHORIZED, _) => Some(format!(
             "give a valid token with {VARIABLE} or --token-file; `tacho token add` on the machine of the server makes one"
@@ -138,9 +161,13 @@ mod tests {
     #[test]
     fn a_token_is_one_word_and_never_shown() {
         for text in [" tacho_secret\n", "tacho_secret\r\n", "\r\n\ntacho_secret"] {
-            assert_eq!(Token::of(text).unwrap().header().as_bytes(), b"Bearer tacho_secret", "{text:?}");
+            assert_eq!(
+                Token::of(text, VARIABLE).unwrap().header().as_bytes(),
+                b"Bearer tacho_secret",
+                "{text:?}"
+            );
         }
-        let token = Token::of("tacho_secret").unwrap();
+        let token = Token::of("tacho_secret", VARIABLE).unwrap();
         assert!(!format!("{token:?} {:?}", token.header()).contains("secret"));
         for (text, expect) in [
             ("", Wrong::Blank),
@@ -152,7 +179,7 @@ mod tests {
             ("\u{f6}", Wrong::Text),
             (&"a".repeat(BYTES_MAX + 1), Wrong::Text),
         ] {
-            assert_eq!(Token::of(text).err(), Some(expect), "{text:?}");
+            assert_eq!(Token::of(text, VARIABLE).err(), Some(expect), "{text:?}");
         }
     }
 }

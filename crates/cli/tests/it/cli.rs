@@ -431,7 +431,9 @@ fn the_environment_names_the_server() {
         "{stderr}"
     );
     let mut command = Command::new(tacho());
-    command.args(["traces"]).envs([("TACHO_URL", "https://127.0.0.1:1"), ("TACHO_TLS_CA", "/nowhere/ca.pem")]);
+    command
+        .args(["traces"])
+        .envs([("TACHO_URL", "https://127.0.0.1:1"), ("TACHO_TLS_CA", "/nowhere/ca.pem")]);
     let stderr = String::from_utf8(command.output().unwrap().stderr).unwrap();
     assert!(stderr.starts_with("error: TACHO_TLS_CA=/nowhere/ca.pem: cannot be read: "), "{stderr}");
     let (code, _, stderr) = with("", &["inspect"]);

@@ -1,11 +1,13 @@
 //! Tests that tokens, sessions and the audit log withstand attacks.
 
+use std::process::Command;
+
 use serde_json::Value;
 use tacho_ingest::wire::ServerFrame;
 
 use crate::support::guarded::Guarded;
 use crate::support::tokens::{Agent, add, add_to, ask, audit, changing, code, revoke};
-use crate::support::{Server, run};
+use crate::support::{Server, run, tacho};
 
 #[test]
 fn a_cookie_does_not_begin_a_new_session() {
@@ -405,6 +407,30 @@ fn commands_use_a_token_and_say_what_to_do_without_one() {
     let file = file.to_str().unwrap();
     let (status, _, said) = run(&["operations", "--server", &url, "--token-file", file]);
     assert_eq!(status, Some(0), "{said}");
+    let unknown = guarded.place.path().join("unknown");
+    std::fs::write(&unknown, "tacho_unknown").unwrap();
+    let unknown = unknown.to_str().unwrap();
+    let is_refused = "the token is unknown or revoked\nhint: give a valid token";
+    for (variables, status, expect) in [
+        (&[("TACHO_TOKEN", "tacho_unknown")][..], 1, format!("error: TACHO_TOKEN: {is_refused}")),
+        (&[("TACHO_TOKEN_FILE", unknown)], 1, format!("error: TACHO_TOKEN_FILE {unknown}: {is_refused}")),
+        (
+            &[("TACHO_TOKEN", "tacho_unknown"), ("TACHO_TOKEN_FILE", file)],
+            2,
+            "error: TACHO_TOKEN and TACHO_TOKEN_FILE are both set: unset one of them\n".to_owned(),
+        ),
+    ] {
+        let ask = |more: &[&str]| {
+            let mut command = Command::new(tacho());
+            command.args(["operations", "--server", &url]).args(more).envs(variables.iter().copied());
+            let output = command.output().unwrap();
+            (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        };
+        let (code, said) = ask(&[]);
+        assert!(code == Some(status) && said.starts_with(&expect), "{said}");
+        let (code, said) = ask(&["--token-file", file]);
+        assert_eq!(code, Some(0), "the option overrides {variables:?}: {said}");
+    }
     let (status, _, said) = run(&["merge", "--server", &url, "--token-file", file]);
     assert_eq!(status, Some(1));
     assert!(
