@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tacho_api::units;
-use tacho_model::{Kind, Matcher};
+use tacho_model::Matcher;
 use tacho_query::promql::{self, Params, Plan};
 
 use super::ask::{self, Range, Server, Span};
@@ -140,7 +140,7 @@ impl Query {
             (None, _) => format!("{query}: no values at {}", ask::at(at)),
         };
         let selectors: Vec<String> = selections.iter().map(|one| selector(&one.matchers)).collect();
-        let hint = unmatched::of_server(&self.server, &selectors, Some(Kind::Sample));
+        let hint = unmatched::of_query(&self.server, &selectors);
         let names = "`tacho cardinality` lists the existing names";
         match (hint, range) {
             (Some(hint), _) => format!("{none}\nhint: {hint}\n"),

@@ -12,17 +12,41 @@ use super::ask::Server;
 /// The first hint about one of the selectors, if the server answers. `asked` is the kind of the records that the command reads;
 /// `None` means any kind.
 pub fn of_server(server: &Server, selectors: &[String], asked: Option<Kind>) -> Option<String> {
+    first(&found(server, selectors)?, asked, |name| {
+        format!("{name:?} is computed from calls and not stored: `tacho query` computes it")
+    })
+}
+
+/// Like [`of_server`], for the selectors of a query.
+pub fn of_query(server: &Server, selectors: &[String]) -> Option<String> {
+    first(&found(server, selectors)?, Some(Kind::Sample), |name| {
+        format!(
+            "{name:?} is computed from calls, with a sample at each full minute: no call in this time matches, or a window is \
+             shorter than two minutes"
+        )
+    })
+}
+
+fn found(server: &Server, selectors: &[String]) -> Option<Vec<Matched>> {
     let params = selectors.iter().map(|selector| ("match[]", Some(selector.clone())));
     let answer = server.get_for_hint("/api/v1/matched", params)?;
-    let found: Vec<Matched> = serde_json::from_value(answer["data"].clone()).ok()?;
-    found.iter().find_map(|matched| hint(matched, asked))
+    serde_json::from_value(answer["data"].clone()).ok()
 }
 
 /// Like [`of_server`], for the store of a data directory.
 pub fn of_store(store: &View, selectors: &[Vec<Matcher>], asked: Option<Kind>) -> Option<String> {
     let begun = Instant::now();
     let waits = || begun.elapsed() < TIME_MAX;
-    selectors.iter().find_map(|matchers| hint(&unmatched::matched(store, matchers, &waits)?, asked))
+    let found = selectors.iter().map_while(|matchers| unmatched::matched(store, matchers, &waits));
+    first(&found.collect::<Vec<_>>(), asked, |name| {
+        format!("{name:?} is computed from calls and not stored: `tacho query` of a server computes it")
+    })
+}
+
+/// A hint about a computed series is the last choice: calls may match its selector, while nothing matches another one.
+fn first(found: &[Matched], asked: Option<Kind>, of_computed: impl Fn(&str) -> String) -> Option<String> {
+    let computed = || found.iter().find_map(|matched| matched.computed.as_deref());
+    found.iter().find_map(|matched| hint(matched, asked)).or_else(|| computed().map(of_computed))
 }
 
 fn hint(matched: &Matched, asked: Option<Kind>) -> Option<String> {
@@ -74,7 +98,7 @@ mod tests {
             let unknown = Unknown { label, value, similar: owned(similar), labels: owned(labels) };
             Matched { unknown: Some(unknown), ..Matched::default() }
         };
-        let of = |sample, entry, execution| Matched { sample, entry, execution, unknown: None };
+        let of = |sample, entry, execution| Matched { sample, entry, execution, ..Matched::default() };
         let (samples, entries) = (Some(Kind::Sample), Some(Kind::Entry));
         for (matched, asked, expect) in [
             (

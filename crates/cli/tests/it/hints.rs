@@ -102,6 +102,9 @@ fn an_unknown_name_or_label_is_named_with_similar_ones() {
     let label = "hint: no such series has a label \"hots\"; did you mean \"host\"?\n";
     let value = "hint: no such series has host=\"alhpa\"; did you mean \"alpha\"?\n";
     let bare = "hint: no series named \"syslog\"; it is a value of the label \"service\": give '{service=\"syslog\"}'\n";
+    let computed = "hint: \"calls_total\" is computed from calls, with a sample at each full minute: no call in this time \
+                    matches, or a window is shorter than two minutes\n";
+    let stored = "hint: \"calls_total\" is computed from calls and not stored: `tacho query` ";
     let hints = |args: &[&str], expect: &str| {
         let (code, _, stderr) = run(args);
         assert_eq!(code, Some(0), "{args:?}: {stderr}");
@@ -123,6 +126,11 @@ fn an_unknown_name_or_label_is_named_with_similar_ones() {
             "hint: the selector matches entries: `tacho entries` reads them\n",
         ),
         (&["delete", "--match", "cpu_usge"], name),
+        (&["query", "calls_total{service=\"nosuch\"}"], computed),
+        (&["query", "rate(calls_total[5m])", "--last", "1h"], computed),
+        (&["query", "calls_totl"], "hint: no series named \"calls_totl\"; did you mean \"calls_total\"?\n"),
+        (&["query", "rate(calls_total[5m]) / cpu_usge"], name),
+        (&["export", "--match", "calls_total"], &format!("{stored}computes it\n")),
     ] {
         hints(&[args, &["--server", &url]].concat(), expect);
     }
@@ -136,13 +144,15 @@ fn an_unknown_name_or_label_is_named_with_similar_ones() {
     let found = server.get("/api/v1/matched?match[]=cpu_usge&match[]=cpu_usage").json()["data"].clone();
     let expect = serde_json::json!([
         { "sample": 0, "entry": 0, "execution": 0, "unknown":
-            { "label": "__name__", "value": "cpu_usge", "similar": ["cpu_usage"], "labels": [] } },
-        { "sample": 1, "entry": 0, "execution": 0, "unknown": null },
+            { "label": "__name__", "value": "cpu_usge", "similar": ["cpu_usage"], "labels": [] }, "computed": null },
+        { "sample": 1, "entry": 0, "execution": 0, "unknown": null, "computed": null },
     ]);
     assert_eq!(found, expect);
     assert!(server.stop().success());
     let path = data.path().to_str().unwrap();
     hints(&["export", "--match", "cpu_usge", "--data", path], name);
+    let export = ["export", "--match", "calls_total", "--data", path];
+    hints(&export, &format!("{stored}of a server computes it\n"));
 }
 
 #[test]

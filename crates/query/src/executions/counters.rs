@@ -57,6 +57,15 @@ pub enum Counts {
 }
 
 impl Counts {
+    /// The names of the series of calls, which exist only in queries, and what each of them counts.
+    pub const METRICS: [(&'static str, Self); 5] = [
+        ("calls_total", Self::Calls),
+        ("call_errors_total", Self::Errors),
+        ("call_duration_seconds_bucket", Self::Buckets),
+        ("call_duration_seconds_count", Self::Calls),
+        ("call_duration_seconds_sum", Self::Durations),
+    ];
+
     /// Number of counters of an operation.
     pub const fn len(self) -> usize {
         match self {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tacho_model::{Kind, MatchOp, Matcher, NAME};
+use tacho_query::executions::Counts;
 use tacho_query::promql;
 
 use crate::access::View;
@@ -18,15 +19,18 @@ const VALUES_BYTES_MAX: usize = 4 << 20;
 /// Limit on the listed labels that have the wanted name as a value.
 const LABELS_MAX: usize = 3;
 
-/// The number of series of each kind that a selector matches. If there are none, `unknown` is the first label or value of the
-/// selector that no series has. It is `None` if there is no such label or value. Only values of `=` matchers are examined, not
-/// patterns.
+/// The number of series of each kind that a selector matches. If there are none, and the selector has no name of a series of
+/// calls, `unknown` is the first label or value of the selector that no series has. It is `None` if there is no such label or
+/// value. Only values of `=` matchers are examined, not patterns.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matched {
     pub sample: usize,
     pub entry: usize,
     pub execution: usize,
     pub unknown: Option<Unknown>,
+    /// The name in the selector, if it matches no series and a query computes the series with this name from calls.
+    #[serde(default)]
+    pub computed: Option<String>,
 }
 
 /// A label, or a value of a label, that no series has. If series with the name in the selector exist, only these are considered.
@@ -49,11 +53,22 @@ pub fn matched(store: &View, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> 
         entry: count(Kind::Entry)?,
         execution: count(Kind::Execution)?,
         unknown: None,
+        computed: None,
     };
     if out.sample + out.entry + out.execution == 0 {
-        out.unknown = Search { store, waits }.unknown(matchers)?;
+        out.computed = computed(matchers);
+        if out.computed.is_none() {
+            out.unknown = Search { store, waits }.unknown(matchers)?;
+        }
     }
     Some(out)
+}
+
+fn computed(matchers: &[Matcher]) -> Option<String> {
+    let mut names =
+        matchers.iter().filter(|matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal);
+    let name = names.next()?.value();
+    Counts::METRICS.iter().any(|(metric, _)| *metric == name).then(|| name.to_owned())
 }
 
 struct Search<'a> {
@@ -68,7 +83,8 @@ impl Search<'_> {
             matchers.iter().partition(|matcher| matcher.label() == NAME && equal(matcher));
         for name in &named {
             if !self.exists(std::slice::from_ref(name))? {
-                let names = self.values(NAME, &[])?;
+                let mut names = self.values(NAME, &[])?;
+                names.extend(Counts::METRICS.map(|(metric, _)| metric.to_owned()));
                 let labels = self.labels_with(name.value())?;
                 return Some(Some(self.of_value(name, &names, labels)?));
             }
@@ -207,12 +223,16 @@ mod tests {
             ("cpu_usage{host=~\"b.*\"}", [0; 3], None),
             ("cpu_usage{zone!=\"\",host=\"alpha\"}", [0; 3], unknown("zone", None, &[], &[])),
             ("cpu_usage{zone=\"\",host=\"beta\"}", [0; 3], unknown("host", Some("beta"), &[], &[])),
+            ("calls_totl", [0; 3], unknown(NAME, Some("calls_totl"), &["calls_total"], &[])),
+            ("calls_total{service=\"nosuch\"}", [0; 3], None),
         ] {
             let found =
                 matched(&View::whole(store.clone()), &promql::parse_selector(selector).unwrap(), &|| true)
                     .unwrap();
             assert_eq!([found.sample, found.entry, found.execution], counts, "{selector}");
             assert_eq!(found.unknown, expect, "{selector}");
+            let computed = selector.starts_with("calls_total").then_some("calls_total");
+            assert_eq!(found.computed.as_deref(), computed, "{selector}");
         }
         let matchers = promql::parse_selector("cpu_usge").unwrap();
         assert_eq!(matched(&View::whole(store), &matchers, &|| false), None);

@@ -21,14 +21,6 @@ use super::fetch::Pieces;
 use crate::access::View;
 use crate::http::executions::fetch;
 
-const METRICS: [(&str, Counts); 5] = [
-    ("calls_total", Counts::Calls),
-    ("call_errors_total", Counts::Errors),
-    ("call_duration_seconds_bucket", Counts::Buckets),
-    ("call_duration_seconds_count", Counts::Calls),
-    ("call_duration_seconds_sum", Counts::Durations),
-];
-
 #[derive(Default)]
 pub struct CallSeries {
     pub series: Vec<Pieces>,
@@ -40,7 +32,7 @@ fn metric(matchers: &[Matcher]) -> Option<(&'static str, Counts)> {
     let mut names =
         matchers.iter().filter(|matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal);
     let name = names.next()?;
-    METRICS.into_iter().find(|(metric, _)| name.matches_value(metric))
+    Counts::METRICS.into_iter().find(|(metric, _)| name.matches_value(metric))
 }
 
 /// The metric of calls that a selection names, and what the series of this metric count. `None` if it names no such metric.
@@ -120,7 +112,7 @@ fn labels(name: &str, key: &CounterKey, bound: Option<&str>) -> Labels {
 }
 
 pub fn names() -> impl Iterator<Item = &'static str> {
-    METRICS.into_iter().map(|(name, _)| name)
+    Counts::METRICS.into_iter().map(|(name, _)| name)
 }
 
 #[cfg(test)]
