@@ -1,5 +1,7 @@
 //! `tacho graph`: the call graph of services or operations.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tacho_api::printable::printable;
 use tacho_api::units;
@@ -93,19 +95,35 @@ pub fn to_text(graph: &Value, detail: &Detail) -> String {
         nodes.truncate(*nodes_max);
     }
     let mut out = String::new();
+    let services = services(graph);
     for node in nodes {
-        out.push_str(&format!("{}  [{}]  {}\n", name(node), ask::text(node, "kind"), figures(node)));
+        let kind = ask::text(node, "kind");
+        let place = service(node, &services).map_or(kind.into(), |service| format!("{service}, {kind}"));
+        out.push_str(&format!("{}  [{place}]  {}\n", name(node), figures(node)));
         let matters = |edge: &&Value| match detail {
             Detail::All => true,
             Detail::Main(_) => ask::number(edge, "total_ns") * SHARE >= ask::number(node, "total_ns"),
         };
         for edge in edges.iter().filter(|edge| edge["from"] == node["id"]).filter(matters) {
             let to = ask::list(graph, "nodes").iter().find(|node| node["id"] == edge["to"]);
-            let to = to.map_or_else(|| ask::text(edge, "to").to_owned(), name);
+            let to = to.map_or_else(
+                || ask::text(edge, "to").to_owned(),
+                |to| service(to, &services).map_or(name(to), |service| format!("{}  [{service}]", name(to))),
+            );
             out.push_str(&format!("  -> {to}  {}\n", figures(edge)));
         }
     }
     if out.is_empty() { "no calls in this time\n".into() } else { out }
+}
+
+fn services(graph: &Value) -> BTreeSet<&str> {
+    ask::list(graph, "nodes").iter().map(|node| ask::text(node, "service")).collect()
+}
+
+/// The service of an operation, if the graph has several services.
+fn service(node: &Value, services: &BTreeSet<&str>) -> Option<String> {
+    let is_shown = services.len() > 1 && !ask::text(node, "operation").is_empty();
+    is_shown.then(|| printable(ask::text(node, "service")))
 }
 
 /// The name of a node. At service level, a service and its databases are two nodes with the same service name.
@@ -147,5 +165,27 @@ mod tests {
             "a  [method]  2 x 2.00 µs\n  -> b\\u{9b}  2 x 1.00 µs, 1 failed\n"
         );
         assert_eq!(to_text(&json!({"nodes": [], "edges": []}), &Detail::All), "no calls in this time\n");
+    }
+
+    #[test]
+    fn operations_of_several_services_have_the_service() {
+        let node = |id: &str, service: &str, operation: &str, kind: &str| {
+            json!({"id": id, "operation": operation, "service": service, "kind": kind,
+                "count": 1, "errors": 0, "total_ns": 1_000})
+        };
+        let edges = json!([{"from": "1", "to": "2", "count": 1, "errors": 0, "total_ns": 1_000}]);
+        let [first, second] = [("1", "shop"), ("2", "p\u{9b}y")]
+            .map(|(id, service)| node(id, service, "GET /a", "http-server"));
+        let text = to_text(&json!({"nodes": [first, second], "edges": edges}), &Detail::All);
+        let expect = "GET /a  [shop, http-server]  1 x 1.00 µs\n  -> GET /a  [p\\u{9b}y]  1 x 1.00 µs\n\
+                      GET /a  [p\\u{9b}y, http-server]  1 x 1.00 µs\n";
+        assert_eq!(text, expect);
+        let [first, second] = [("1", "shop", "service"), ("2", "pay", "service")]
+            .map(|(id, name, kind)| node(id, name, "", kind));
+        let text = to_text(&json!({"nodes": [first, second], "edges": edges}), &Detail::All);
+        assert_eq!(
+            text,
+            "shop  [service]  1 x 1.00 µs\n  -> pay  1 x 1.00 µs\npay  [service]  1 x 1.00 µs\n"
+        );
     }
 }

@@ -8,8 +8,9 @@ impl Graph {
     /// The graph as input of `dot`. Names may contain any character: they are quoted and escaped.
     pub fn to_dot(&self) -> String {
         let mut out = "digraph tachograph {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
+        let with_service = has_several_services(&self.nodes);
         for node in &self.nodes {
-            line(&mut out, &quote(&node.id), &node_label(node), node.errors);
+            line(&mut out, &quote(&node.id), &node_label(node, with_service), node.errors);
         }
         for edge in &self.edges {
             let ends = format!("{} -> {}", quote(&edge.from), quote(&edge.to));
@@ -26,9 +27,19 @@ fn line(out: &mut String, what: &str, label: &str, errors: u64) {
     let _ = writeln!(out, "  {what} [label={}{color}];", quote(label));
 }
 
-fn node_label(node: &GraphNode) -> String {
-    let name = if node.operation.is_empty() { &node.id } else { &*node.operation };
-    format!("{name}\n{}", figures(node.count, node.errors, node.total_ns))
+fn has_several_services(nodes: &[GraphNode]) -> bool {
+    let mut services = nodes.iter().map(|node| &node.service);
+    services.next().is_some_and(|first| services.any(|service| service != first))
+}
+
+/// `with_service`: the label of an operation has the service. The id of a node of another kind has it anyway.
+fn node_label(node: &GraphNode, with_service: bool) -> String {
+    let (name, service) = match (&*node.operation, with_service) {
+        ("", _) => (&*node.id, String::new()),
+        (operation, false) => (operation, String::new()),
+        (operation, true) => (operation, format!("  [{}]", node.service)),
+    };
+    format!("{name}{service}\n{}", figures(node.count, node.errors, node.total_ns))
 }
 
 fn edge_label(edge: &GraphEdge) -> String {
@@ -64,4 +75,30 @@ fn quote(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_operations_have_the_service_if_there_are_several() {
+        let node = |service: &str, operation: &str| GraphNode {
+            id: format!("{service} {operation}"),
+            service: service.into(),
+            operation: operation.into(),
+            kind: "method",
+            count: 1,
+            errors: 0,
+            total_ns: 1_000,
+            self_ns: 0,
+        };
+        let labels = |nodes: [GraphNode; 2]| {
+            let with_service = has_several_services(&nodes);
+            nodes.map(|node| node_label(&node, with_service).replace("\n1 x 1.000 µs", ""))
+        };
+        assert_eq!(labels([node("shop", "a"), node("pay", "a")]), ["a  [shop]", "a  [pay]"]);
+        assert_eq!(labels([node("shop", "a"), node("shop", "b")]), ["a", "b"]);
+        assert_eq!(labels([node("shop", ""), node("pay", "")]), ["shop ", "pay "]);
+    }
 }
