@@ -1,11 +1,11 @@
-//! Summarises the series that a store refused. The store reports a text for each: `series a{id="x"}: limit of 3 series is
+//! Summarises the series that a store or a token refused. A text is reported for each: `series a{id="x"}: limit of 3 series is
 //! reached`.
 
 const SERIES_CHARS_MAX: usize = 200;
 
-/// Most reasons of `tacho_store` (index/admission.rs, scatter.rs) begin with one of these texts, directly after the series.
-/// [`parts`] does not separate other reasons from their series.
-const REASONS: [&str; 2] = [": limit of ", ": label \""];
+/// Most reasons of `tacho_store` (index/admission.rs, scatter.rs) and those of a token (`server/src/access/writer.rs`) begin with
+/// one of these texts, directly after the series. [`parts`] does not separate other reasons from their series.
+const REASONS: [&str; 3] = [": limit of ", ": label \"", ": token \""];
 
 /// A reason may end with details that apply to one series only. They begin with one of these texts.
 const DETAILS: [&str; 2] = [" (new: ", " (of this series: "];
@@ -24,6 +24,11 @@ pub fn parts(text: &str) -> (&str, &str) {
 
 /// Part of every reason that states the limit on chunks. The counts after this part differ between batches.
 pub const CHUNKS: &str = "(chunks_max): ";
+
+/// Whether a reason without its series is that of a token.
+pub fn is_of_token(why: &str) -> bool {
+    why.starts_with("token \"")
+}
 
 /// The part of a reason that is the same for all records refused by one limit.
 pub fn limit(why: &str) -> &str {
@@ -93,6 +98,17 @@ mod tests {
                         .into(),
                 ],
                 vec!["series a, b: limit of 9 chunks (chunks_max): 5 are stored; far ones are refused".into()],
+            ),
+            (
+                vec![
+                    "series a{team=\"b\"}: token \"t\" is confined to {team=\"a\"}".to_owned(),
+                    "series c: token \"t\" is confined to {team=\"a\"}".into(),
+                    "series d: token \"t\" may write 1 series a day".into(),
+                ],
+                vec![
+                    "series a{team=\"b\"}, c: token \"t\" is confined to {team=\"a\"}".to_owned(),
+                    "series d: token \"t\" may write 1 series a day".into(),
+                ],
             ),
             (
                 vec![format!("series {long}: limit of 3 series is reached")],

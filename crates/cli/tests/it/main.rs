@@ -24,6 +24,7 @@ mod graph;
 mod hints;
 mod hostile;
 mod import;
+mod import_token;
 mod import_told;
 mod inexact;
 mod intruder;

@@ -10,10 +10,12 @@ use super::state::Refused;
 use super::verify::Verdict;
 use crate::failure::Failure;
 
-/// Fails if the store refused records, if rows are broken, or if texts in columns without numbers were skipped.
+/// Fails if the store or the token refused records, if rows are broken, or if texts in columns without numbers were skipped.
 pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     if refused.records > 0 {
-        let message = format!("the store refused {}", units::counted(refused.records, "record", "records"));
+        let is_of_token = refused.reasons.iter().all(|why| refusal::is_of_token(why));
+        let by = if is_of_token && !refused.reasons.is_empty() { "token" } else { "store" };
+        let message = format!("the {by} refused {}", units::counted(refused.records, "record", "records"));
         return Err(Failure::partly(message).hint(remedy(&refused.reasons)));
     }
     match (findings.broken, findings.texts_skipped()) {
@@ -31,15 +33,21 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     }
 }
 
-/// How to import the records that a limit refused.
+/// How to import the records that a limit or a token refused.
 fn remedy(reasons: &[String]) -> String {
-    let (chunks, others): (Vec<_>, Vec<_>) = reasons.iter().partition(|why| why.contains(refusal::CHUNKS));
+    let (tokens, limits): (Vec<_>, Vec<_>) = reasons.iter().partition(|why| refusal::is_of_token(why));
+    let (chunks, others): (Vec<_>, Vec<_>) =
+        limits.into_iter().partition(|why| why.contains(refusal::CHUNKS));
+    let of_tokens = "use a token that permits these series by its selector (--match) and its --series-max: `tacho token list` \
+        shows both";
     let of_chunks = "records of a series that are more than two days apart, or not in order of time, take a chunk each: \
         sort the file by time, join stored chunks with `tacho merge`, or raise chunks_max of the server (400 bytes of \
         memory for each chunk)";
     let of_series = "`tacho cardinality` shows which labels have many values; raise the limit of the server (series_max, \
         index_bytes_max, label_values_max)";
-    let remedies = [(!chunks.is_empty(), of_chunks), (!others.is_empty() || chunks.is_empty(), of_series)];
+    let is_of_series = !others.is_empty() || (chunks.is_empty() && tokens.is_empty());
+    let remedies =
+        [(!tokens.is_empty(), of_tokens), (!chunks.is_empty(), of_chunks), (is_of_series, of_series)];
     let remedies: Vec<&str> =
         remedies.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect();
     format!("{}; then the same command with --again sends them", remedies.join("; "))
@@ -66,7 +74,8 @@ impl Summary<'_> {
             fresh => format!(", {} a second", units::count((fresh as f64 / self.seconds.max(1e-3)) as u64)),
         };
         println!(
-            "imported {} of {} series from {} in {:.1} s{rate}",
+            "{} {} of {} series from {} in {:.1} s{rate}",
+            if self.refused.records > 0 { "sent" } else { "imported" },
             records(self.samples.count, self.entries.count),
             units::count(self.series as u64),
             units::counted(findings.rows, "row", "rows"),
@@ -85,13 +94,12 @@ impl Summary<'_> {
             println!("{kept} kept, {refused} refused:");
         }
         for (nth, reason) in self.refused.reasons.iter().enumerate() {
-            // A state written by an older version has no series.
-            let series = self
-                .refused
-                .series
-                .get(nth)
-                .map_or_else(String::new, |series| format!(": for example {series}"));
-            println!("  {reason}{series}");
+            // A reason of another form, or in a state written by an older version, has no series.
+            let series = self.refused.series.get(nth).filter(|series| !series.is_empty());
+            println!(
+                "  {reason}{}",
+                series.map_or_else(String::new, |series| format!(": for example {series}"))
+            );
         }
         if let Some(verdict) = self.verdict {
             print!("{verdict}");
