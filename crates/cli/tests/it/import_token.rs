@@ -29,7 +29,7 @@ impl Place {
     }
 }
 
-/// Six samples of six series, of two teams by turns.
+/// Six samples of six series, of two teams alternately.
 fn lines(name: &str) -> String {
     let line = |nth: usize| format!("{name},team={},host=h{nth} v={nth} {}\n", ["a", "b"][nth % 2], nth + 1);
     (0..6).map(line).collect()
@@ -63,4 +63,52 @@ fn records_that_a_token_refuses_are_reported_with_the_reason_and_a_hint_about_th
         );
         assert!(stderr.contains(&error) && !stderr.contains("tacho cardinality"), "{stderr}");
     }
+}
+
+#[test]
+fn a_token_that_cannot_verify_stores_the_records_and_the_same_command_continues() {
+    let place = Place { guarded: Guarded::start() };
+    let writer = place.token("writer", &["--role", "write"]);
+    let both = place.token("both", &["--role", "read,write"]);
+    let error = "error: the records are stored, but not verified: token \"writer\" does not have the role read\n\
+                 hint: repeat the command with a token that also has the role read, which verifies them, or with --no-verify";
+    for (name, token, more, verified) in
+        [("a", &both, &[][..], true), ("b", &writer, &["--no-verify"], false)]
+    {
+        let file = place.file(&format!("{name}.lp"), &lines(name));
+        let (code, _, stderr) = place.import(&file, &writer, &[]);
+        assert!(code == Some(1) && stderr.contains(error), "{stderr}");
+        let (code, stdout, stderr) = place.import(&file, token, more);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        assert!(stdout.contains("6 of them were stored by an earlier run"), "{stdout}");
+        assert_eq!(stdout.contains("verified: the store holds 6 samples"), verified, "{stdout}");
+    }
+}
+
+#[test]
+fn samples_that_a_token_refused_are_sent_again_with_another_token() {
+    let place = Place { guarded: Guarded::start() };
+    let both = place.token("both", &["--role", "read,write"]);
+    // The first import with this token fails at the verification, the other one ends.
+    for (name, role, code) in [("writer", "write", 1), ("reader", "read,write", 3)] {
+        let confined = place.token(name, &["--role", role, "--match", "{team=\"a\"}"]);
+        let file = place.file(&format!("{name}.lp"), &lines(name));
+        assert_eq!(place.import(&file, &confined, &[]).0, Some(code));
+        let (code, stdout, stderr) = place.import(&file, &both, &[]);
+        assert_eq!(code, Some(0), "{stdout}{stderr}");
+        let told = "sending all samples again, because a token refused 3 records in an earlier run\n";
+        assert!(stderr.contains(told), "{stderr}");
+        assert!(stdout.starts_with("imported 6 samples") && !stdout.contains("refused"), "{stdout}");
+        assert!(stdout.contains("verified: the store holds 6 samples"), "{stdout}");
+        let (code, stdout, _) = place.import(&file, &both, &[]);
+        assert!(code == Some(0) && stdout.ends_with("is complete; --again repeats it\n"), "{stdout}");
+    }
+    // Entries would be stored twice.
+    let confined = place.token("confined", &["--role", "read,write", "--match", "{team=\"a\"}"]);
+    let file = place.file("log.lp", "log,team=a v=\"x\" 1\nlog,team=b v=\"y\" 2\n");
+    assert_eq!(place.import(&file, &confined, &[]).0, Some(3));
+    let (code, stdout, _) = place.import(&file, &both, &[]);
+    let told = "is complete; 1 record was refused; --again sends all records again: entries are then stored twice, \
+                samples once\n";
+    assert!(code == Some(0) && stdout.ends_with(told), "{stdout}");
 }

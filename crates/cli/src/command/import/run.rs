@@ -46,10 +46,10 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     feed(command, now).formats.check(&command.files)?;
     let mut keeper = Keeper::open(command.state.as_deref(), &command.files, job, command.again, now)?;
     if keeper.state.done {
-        println!("nothing to do: {} says that this import is complete; --again repeats it", keeper.place());
+        println!("nothing to do: {} says that this import is complete; {}", keeper.place(), again(&keeper));
         return Ok(());
     }
-    let checkpoint = if keeper.state.seq > 0 { resume(command, &keeper) } else { None };
+    let checkpoint = begin(command, &keeper);
     let target = Target::open((command.server.as_deref(), &command.token), command.data.as_deref()).await;
     let mut target = target.inspect_err(|_| keeper.forget_if_idle())?;
     let begun = Instant::now();
@@ -66,9 +66,11 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     }
     let seconds = begun.elapsed().as_secs_f64();
     let refused = keeper.state.refused.clone();
+    keeper.state.sent = true;
+    keeper.save()?;
     let mut verdict = match command.no_verify {
         true => None,
-        false => Some(check(&mut target, &outcome.ledger, &feed).await?),
+        false => Some(check(&mut target, &outcome.ledger, &feed, &keeper).await?),
     };
     verdict.iter_mut().for_each(|verdict| verdict.ignore_refused(refused.records));
     target.close().await?;
@@ -102,6 +104,26 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
     }
 }
 
+/// What `--again` does after a complete import.
+fn again(keeper: &Keeper) -> String {
+    match keeper.state.refused.records {
+        0 => "--again repeats it".to_owned(),
+        records => format!(
+            "{} refused; --again sends all records again: entries are then stored twice, samples once",
+            units::counted(records, "record was", "records were")
+        ),
+    }
+}
+
+/// The checkpoint to resume from, if an earlier run has sent records. Prints how this run continues that run.
+fn begin(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
+    if keeper.refused_before > 0 {
+        let refused = units::counted(keeper.refused_before, "record", "records");
+        eprintln!("sending all samples again, because a token refused {refused} in an earlier run");
+    }
+    if keeper.state.seq > 0 { resume(command, keeper) } else { None }
+}
+
 /// The checkpoint to resume from. Prints the position.
 fn resume(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
     let checkpoint = keeper.checkpoint();
@@ -119,9 +141,32 @@ fn resume(command: &Import, keeper: &Keeper) -> Option<Checkpoint> {
     checkpoint
 }
 
-async fn check(target: &mut Target, ledger: &Ledger, feed: &Feed) -> Result<verify::Verdict, Failure> {
+async fn check(
+    target: &mut Target,
+    ledger: &Ledger,
+    feed: &Feed,
+    keeper: &Keeper,
+) -> Result<verify::Verdict, Failure> {
     let can_read_again = !feed.files.iter().any(|file| is_stdin(file));
-    verify::verify(target, ledger, can_read_again.then_some(feed)).await
+    let verdict = verify::verify(target, ledger, can_read_again.then_some(feed)).await;
+    verdict.map_err(|failure| unverified(failure, keeper))
+}
+
+/// The failure of a verification. All records were sent before it.
+fn unverified(failure: Failure, keeper: &Keeper) -> Failure {
+    let is_role = failure.message().contains("does not have the role read");
+    let failure = failure.within("the records are stored, but not verified");
+    match (is_role, keeper.is_kept()) {
+        (false, _) => failure,
+        (true, true) => failure.hint(
+            "repeat the command with a token that also has the role read, which verifies them, or with --no-verify: no record \
+             is stored twice",
+        ),
+        (true, false) => failure.hint(
+            "the verification needs a token that also has the role read; --no-verify skips it. If you repeat the command, \
+             entries are stored twice, samples once",
+        ),
+    }
 }
 
 fn stopped(keeper: &Keeper) -> Failure {

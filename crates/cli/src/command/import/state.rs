@@ -41,7 +41,20 @@ pub struct State {
     /// Records of these pieces that the store refused, and the reasons.
     #[serde(default)]
     pub refused: Refused,
+    /// Whether all pieces are stored.
+    #[serde(default)]
+    pub sent: bool,
+    /// Whether the import ended, with a verification unless it was skipped.
     pub done: bool,
+}
+
+impl State {
+    /// Whether the import is repeated from the beginning: all pieces were sent, and a token refused a part of them, which another
+    /// token may permit. Samples can be sent twice, entries cannot: the store would keep both copies.
+    fn is_retried(&self) -> bool {
+        let is_of_token = self.refused.reasons.iter().any(|why| refusal::is_of_token(why));
+        (self.sent || self.done) && is_of_token && self.entries.count == 0
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -78,6 +91,9 @@ pub struct Keeper {
     idle: bool,
     /// Whether the file existed before this run. An idle run does not replace it.
     earlier: bool,
+    /// Number of records that an earlier run could not store because of its token, if this run sends all records again for that
+    /// reason.
+    pub refused_before: u64,
     pub state: State,
 }
 
@@ -114,6 +130,12 @@ impl Keeper {
             Some(path) if !again => read(path)?,
             _ => None,
         };
+        let kept = kept.filter(|kept| kept.job == job);
+        let retried = kept.as_ref().filter(|kept| kept.is_retried());
+        let refused_before = retried.map_or(0, |retried| retried.refused.records);
+        // With the earlier time, samples without a time replace those that were stored.
+        let now = retried.map_or(now, |retried| retried.now);
+        let kept = kept.filter(|kept| !kept.is_retried());
         let fresh = || State {
             version: VERSION,
             job: job.clone(),
@@ -125,12 +147,12 @@ impl Keeper {
             samples: Tally::default(),
             entries: Tally::default(),
             refused: Refused::default(),
+            sent: false,
             done: false,
         };
-        let kept = kept.filter(|kept| kept.job == job);
         let idle = kept.is_none();
         let earlier = path.as_ref().is_some_and(|path| path.exists());
-        let keeper = Self { path, idle, earlier, state: kept.unwrap_or_else(fresh) };
+        let keeper = Self { path, idle, earlier, refused_before, state: kept.unwrap_or_else(fresh) };
         keeper.save()?;
         Ok(keeper)
     }
@@ -282,6 +304,29 @@ mod tests {
         let mut empty = open("a", true);
         empty.finish().unwrap();
         assert!(open("a", false).state.done, "an import without records is complete, too");
+    }
+
+    #[test]
+    fn samples_that_a_token_refused_are_sent_again_with_the_same_times_when_all_pieces_were_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = vec![dir.path().join("a.csv")];
+        let open = |now| Keeper::open(None, &files, "a".into(), false, now).unwrap();
+        let mut first = open(5);
+        first.sends().unwrap();
+        let mut case = |reason: &str, entries: u64, sent: bool| {
+            first.state.refused = Refused::default();
+            first.state.refused.add(2, &[reason.to_owned()]);
+            (first.state.entries.count, first.state.sent) = (entries, sent);
+            first.save().unwrap();
+            let next = open(6);
+            assert_eq!(next.state.now, 5);
+            (next.refused_before, next.session() == first.session())
+        };
+        let of_token = "series b: token \"t\" is confined to {team=\"a\"}";
+        assert_eq!(case(of_token, 0, true), (2, false));
+        assert_eq!(case(of_token, 0, false), (0, true), "the import was interrupted, and continues");
+        assert_eq!(case(of_token, 1, true), (0, true), "entries would be stored twice");
+        assert_eq!(case("series b: limit of 1 series is reached", 0, true), (0, true));
     }
 
     #[test]
