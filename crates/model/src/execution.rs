@@ -18,6 +18,14 @@ use crate::limits::{SEGMENT_ATTRIBUTES_MAX, SEGMENT_CARRIED_MAX, SEGMENT_EVENTS_
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceId(pub u128);
 
+impl TraceId {
+    /// A hash of 64 bits. Trace ids of some senders are counters, so their bits are mixed.
+    #[expect(clippy::cast_possible_truncation, reason = "takes both halves")]
+    pub const fn hash64(self) -> u64 {
+        mix64(mix64(self.0 as u64) ^ (self.0 >> 64) as u64)
+    }
+}
+
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

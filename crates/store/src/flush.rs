@@ -1,8 +1,8 @@
 //! Puts sealed generations into the driver, in order. Retries until the driver has accepted them.
 //!
 //! ```text
-//!   cut a broken journal -> put series -> put chunks -> put sessions -> put "flushed" -> put "journals"
-//!     -> drop from memory -> delete journal
+//!   cut a broken journal -> put series -> put groups -> find callers -> put chunks -> put sessions -> put "flushed"
+//!     -> put "journals" -> drop from memory -> delete journal
 //! ```
 //! After a crash before "flushed" is put, all steps are repeated. That is safe because keys depend only on the records and
 //! their generation. After a later crash, the next start deletes the journal. A failed step up to "journals" is retried with

@@ -112,7 +112,7 @@ impl ExecutionBlock {
             thread,
             shape,
             layout,
-            caller: Row::NO_CALLER,
+            caller: Row::NOT_SEARCHED,
             first_call: segment.first_call,
             deltas_at: self.deltas.len(),
             ages_at: self.ages.len(),
@@ -130,20 +130,28 @@ impl ExecutionBlock {
     pub fn push_row(&mut self, row: RowRef<'_>) {
         let before = self.len();
         self.push(&row.to_segment(), row.operations());
-        if let Some(caller) = row.caller().filter(|_| self.len() > before) {
-            self.set_caller(before, caller);
+        if self.len() > before && row.is_caller_searched() {
+            self.set_caller(before, row.caller());
         }
     }
 
-    /// Sets the caller of a row. Does nothing if the row does not exist or has no parent.
-    pub(super) fn set_caller(&mut self, row: usize, caller: &Caller) {
+    /// Sets the caller of a row, or that it was not found. Does nothing if the row does not exist or has no parent.
+    pub(super) fn set_caller(&mut self, row: usize, caller: Option<&Caller>) {
         let Self { rows, callers, heap_bytes, .. } = self;
         let Some(row) = rows.get_mut(row).filter(|row| row.parent.is_some()) else { return };
-        let make = || {
-            *heap_bytes += caller.operation.name.len() + 16;
-            caller.clone()
+        let mut index = |caller: &Caller| {
+            let make = || {
+                *heap_bytes += caller.operation.name.len() + 16;
+                caller.clone()
+            };
+            callers.intern(caller, |known| known == caller, make) + Row::FIRST_CALLER
         };
-        row.caller = callers.intern(caller, |known| known == caller, make) + 1;
+        row.caller = caller.map_or(Row::NOT_FOUND, &mut index);
+    }
+
+    /// Whether the caller of a segment with a parent was never searched.
+    pub(crate) fn has_unsearched(&self) -> bool {
+        self.rows.iter().any(|row| row.parent.is_some() && row.caller == Row::NOT_SEARCHED)
     }
 
     /// Appends a row. Its times, ages and values must already be stored.

@@ -194,7 +194,7 @@ fn take_ids(columns: &mut Columns<'_>, tables: &Tables) -> Result<Vec<Row>, Erro
         thread: 0,
         shape: 0,
         layout: 0,
-        caller: Row::NO_CALLER,
+        caller: Row::NOT_SEARCHED,
         first_call: 0,
         deltas_at: 0,
         ages_at: 0,
@@ -226,9 +226,10 @@ fn take_rows(rows: &mut [Row], columns: &mut Columns<'_>, tables: &Tables) -> Re
     for (row, ((((thread, start), first_call), shape), layout)) in rows.iter_mut().zip(fields) {
         *row = Row { thread, start, first_call, shape, layout, ..row.clone() };
     }
-    if tables.callers > 0 {
+    if columns.role() == Some(Role::Caller) {
         let with_parent: Vec<&mut Row> = rows.iter_mut().filter(|row| row.parent.is_some()).collect();
-        let callers = columns.indices(Role::Caller, with_parent.len(), tables.callers + 1)?;
+        let states = tables.callers.saturating_add(Row::FIRST_CALLER as usize);
+        let callers = columns.indices(Role::Caller, with_parent.len(), states)?;
         with_parent.into_iter().zip(callers).for_each(|(row, caller)| row.caller = caller);
     }
     Ok(())

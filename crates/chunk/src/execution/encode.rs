@@ -147,7 +147,7 @@ fn put_rows(builder: &mut Builder<'_>, block: &ExecutionBlock) {
     builder.u64(Role::FirstCall, &of(|row| row.first_call));
     builder.u64(Role::Shape, &of(|row| row.shape));
     builder.u64(Role::Layout, &of(|row| row.layout));
-    if !block.callers.items().is_empty() {
+    if rows().any(|row| row.caller != Row::NOT_SEARCHED) {
         let with_parent = rows().filter(|row| row.parent.is_some());
         builder.u64(Role::Caller, &column(with_parent, |row| row.caller.into()));
     }

@@ -12,7 +12,7 @@ use tacho_model::{
 use super::attributes::{AttributeData, AttributeRef, Layout};
 use super::block::ExecutionBlock;
 use super::caller::Caller;
-use super::shape::Shape;
+use super::shape::{Call, Shape};
 
 /// The part of a segment that is not stored in tables.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub(super) struct Row {
     pub(super) thread: u32,
     pub(super) shape: u32,
     pub(super) layout: u32,
-    /// 1 + index of the caller, or [`Row::NO_CALLER`].
+    /// [`Row::NOT_SEARCHED`], [`Row::NOT_FOUND`], or index of the caller + [`Row::FIRST_CALLER`]. On disk.
     pub(super) caller: u32,
     pub(super) first_call: u32,
     /// Positions of the row's times, ages and values.
@@ -35,8 +35,11 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The segment has no parent, or its caller is not known.
-    pub(super) const NO_CALLER: u32 = 0;
+    /// The segment has no parent, or its caller was never searched.
+    pub(super) const NOT_SEARCHED: u32 = 0;
+    /// The caller was searched, but not found.
+    pub(super) const NOT_FOUND: u32 = 1;
+    pub(super) const FIRST_CALLER: u32 = 2;
 }
 
 /// One segment of a block.
@@ -73,6 +76,11 @@ impl<'a> RowRef<'a> {
 
     pub(super) fn layout(&self) -> &'a Layout {
         &self.block.layouts.items()[self.row.layout as usize]
+    }
+
+    /// The calls that the row enters, in order. The first one has the number [`RowRef::first_call`].
+    pub fn entered(&self) -> &'a [Call] {
+        &self.shape().calls()[self.shape().carried().len()..]
     }
 
     /// For each event of the shape: the time since the previous event, ns.
@@ -120,7 +128,12 @@ impl RowRef<'_> {
 
     /// Index of the caller in [`ExecutionBlock::callers`].
     pub const fn caller_index(&self) -> Option<u32> {
-        self.row.caller.checked_sub(1)
+        self.row.caller.checked_sub(Row::FIRST_CALLER)
+    }
+
+    /// Whether the segment has a parent, and its caller was searched.
+    pub const fn is_caller_searched(&self) -> bool {
+        self.row.caller != Row::NOT_SEARCHED
     }
 
     /// Time of the first event.

@@ -66,7 +66,8 @@ struct Gathered<'a> {
     minutes: Vec<u64>,
     /// Minute of the enter, class and bucket of each completed call that may be a request.
     requests: Vec<u64>,
-    links: Links,
+    /// `None` if the caller of a segment was never searched.
+    links: Option<Links>,
     /// Parts whose next part is missing so far, with the time of their last event.
     ends: HashMap<PartKey, Timestamp>,
     /// Parts that are missing so far, although their next part was found. With two facts about the next part: the cell of its
@@ -101,7 +102,7 @@ impl<'a> Gathered<'a> {
             durations: Vec::with_capacity(block.calls()),
             minutes: Vec::with_capacity(block.calls()),
             requests: vec![],
-            links: Links::of(block),
+            links: (!block.has_unsearched()).then(|| Links::of(block)),
             ends: HashMap::new(),
             starts: HashMap::new(),
         }
@@ -109,7 +110,9 @@ impl<'a> Gathered<'a> {
 
     fn add(&mut self, row: RowRef<'_>) {
         let Self { block, walker, totals, first, durations, minutes, requests, links, .. } = self;
-        links.prepare(row);
+        if let Some(links) = links {
+            links.prepare(row);
+        }
         let cell_of = |operation: u32, is_outermost: bool| {
             u64::from(operation) * 2 + u64::from(is_outermost && row.parent().is_none())
         };
@@ -119,7 +122,9 @@ impl<'a> Gathered<'a> {
             totals.self_ns = totals.self_ns.saturating_add(visit.self_ns);
             let Some(duration) = visit.duration() else { return };
             totals.add(duration, visit.call.failed);
-            links.add(row, &visit, duration);
+            if let Some(links) = links {
+                links.add(row, &visit, duration);
+            }
             let minute = visit.start.div_euclid(MINUTE_NS).wrapping_sub(*first).cast_unsigned();
             let bucket = bucket_of(duration).into();
             durations.push(joined(cell, bucket, BUCKET_BITS));
@@ -193,7 +198,10 @@ impl<'a> Gathered<'a> {
         }
         let (operations, callers) = (self.block.operations().into(), self.block.callers().into());
         let loose = self.loose();
-        let links = Some(self.links.finish()?);
+        let links = match self.links {
+            Some(links) => Some(links.finish()?),
+            None => None,
+        };
         Some(CallSummary { operations, callers, slot_s, cells, points, requests, loose, links })
     }
 

@@ -330,8 +330,8 @@ fn at_most(what: &'static str, value: u64, max: u64) -> Result<(), Error> {
 /// Compares a summary with the calls of its chunk.
 pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(), Error> {
     let found = summary_of_slots(block, Some(summary.slot_s));
-    let found =
-        found.ok_or(Error::SummaryDiffers { what: "numbers of cells, points, buckets or loose parts" })?;
+    let found = found
+        .ok_or(Error::SummaryDiffers { what: "numbers of cells, points, buckets, links or loose parts" })?;
     let differs = [
         ("operations", summary.operations != found.operations),
         ("callers", summary.callers != found.callers),

@@ -58,11 +58,11 @@ pub struct CallSummary {
     pub requests: Vec<RequestSlot>,
     /// Parts of segments whose previous or next part is not in the chunk.
     pub loose: Vec<LoosePart>,
-    /// Ascending by source and operation. `None` in summaries of version 1.
+    /// Ascending by source and operation. `None` in summaries of version 1, and if the caller of a segment was never searched.
     pub links: Option<Vec<Link>>,
 }
 
-/// Completed calls of one operation that were called by the same operation.
+/// Completed calls of one operation that have the same source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     pub source: LinkSource,

@@ -69,7 +69,8 @@ impl Graph {
             print!("{}", to_text(&graph, &Detail::All));
             let unknown = ask::number(&graph, "unknown_callers");
             if unknown > 0 {
-                println!("callers that were not found: of {} calls", units::count(unknown));
+                let remedy = if self.exact { "" } else { "; --exact searches them among all calls" };
+                println!("callers that were not found: of {} calls{remedy}", units::count(unknown));
             }
         }
         Ok(())

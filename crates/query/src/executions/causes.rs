@@ -8,7 +8,7 @@ use tacho_chunk::{Call, RowRef};
 use tacho_model::{OperationKind, SpanId, TraceId, unmix64};
 
 use super::calls::Visit;
-use super::fold::{Rounds, hash};
+use super::fold::Rounds;
 use super::limits::{Incomplete, Limits};
 use super::source::Source;
 
@@ -33,7 +33,7 @@ struct TraceTag(u32);
 
 impl TraceTag {
     const fn of(trace: TraceId) -> Self {
-        Self(hash(trace) as u32)
+        Self(trace.hash64() as u32)
     }
 }
 
@@ -105,7 +105,7 @@ impl Causes {
     pub(super) fn resolve(&mut self, source: Source<'_>, numbers: &[u32]) {
         for row in source.block.rows().filter(|row| self.rounds.takes(row.trace())) {
             let Some(first) = row.base().checked_add(u64::from(row.first_call())) else { continue };
-            let entered = row.shape().calls().get(row.shape().carried().len()..).unwrap_or_default();
+            let entered = row.entered();
             let trace = TraceTag::of(row.trace());
             let after = self.all.partition_point(|cause| cause.counter < first);
             for cause in self.all.iter_mut().skip(after) {

@@ -17,6 +17,9 @@ impl Graph {
             line(&mut out, &ends, &edge_label(edge), edge.errors);
         }
         out.push_str("}\n");
+        if self.unknown_callers > 0 {
+            let _ = writeln!(out, "// callers that were not found: of {} calls", self.unknown_callers);
+        }
         out
     }
 }

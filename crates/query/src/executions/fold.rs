@@ -10,7 +10,7 @@
 //! round.
 
 use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock, SummarizedChunk};
-use tacho_model::{Labels, TraceId, mix64};
+use tacho_model::{Labels, TraceId};
 
 use super::limits::Incomplete;
 use super::source::{Source, SourceBlock};
@@ -64,8 +64,8 @@ pub trait Fold {
         None
     }
 
-    /// Called before a pass that reads the range again from the store. Blocks of an earlier pass may be chunks with a summary
-    /// now. A pass without this call gets exactly the blocks that an earlier pass got, and no summaries.
+    /// Called before a pass over a service or over all series that reads the range again from the store. Blocks of an earlier
+    /// pass may be chunks with a summary now. Without this call, such a pass gets the blocks of an earlier one, and no summaries.
     fn reread(&mut self) {}
 
     /// Adds a block to the current pass.
@@ -145,7 +145,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     pub(super) const fn takes(self, trace: TraceId) -> bool {
-        self.takes_hash(hash(trace))
+        self.takes_hash(trace.hash64())
     }
 
     pub(super) const fn takes_hash(self, hash: u64) -> bool {
@@ -166,14 +166,14 @@ impl Rounds {
         self.round == 0
     }
 
+    /// Whether there are several rounds.
+    pub(super) const fn is_split(self) -> bool {
+        self.bits > 0
+    }
+
     /// Starts the next round. Returns whether there is one.
     pub(super) const fn next(&mut self) -> bool {
         self.round += 1;
         self.round < 1 << self.bits
     }
-}
-
-/// Trace ids of some senders are counters, so their bits are mixed.
-pub(super) const fn hash(trace: TraceId) -> u64 {
-    mix64(mix64(trace.0 as u64) ^ (trace.0 >> 64) as u64)
 }

@@ -32,7 +32,7 @@ pub enum Level {
 pub struct Graph {
     pub nodes: Vec<GraphNode>,
     pub edges: Vec<GraphEdge>,
-    /// Number of completed calls whose segment has a parent that was not found. They are in no edge.
+    /// Number of completed calls of the nodes whose segment has a parent that was not found. They are in no edge.
     pub unknown_callers: u64,
 }
 
@@ -71,6 +71,8 @@ struct Figures {
     self_ns: u64,
     /// The part of `self_ns` during which a recorded server worked.
     served_ns: u64,
+    /// Number of completed calls whose segment has a parent that was not found.
+    unknown_callers: u64,
 }
 
 impl Figures {
@@ -134,7 +136,6 @@ pub struct Graphing {
     /// For the end of a part: the time of its last event. For the start of the next part: the node of its innermost carried call
     /// (`None` if that call is not in the range), and the time of its first event.
     parts: Parts<Timestamp, (Option<u32>, Timestamp)>,
-    unknown_callers: u64,
     /// Set if the graph is computed from summaries. Gets the labels of the series of stored callers.
     labels_of: Option<LabelsOf>,
 }
@@ -161,7 +162,6 @@ impl Graphing {
             walker: Walker::default(),
             waiting_max: limits.waiting,
             parts: Parts::new(limits.waiting),
-            unknown_callers: 0,
             labels_of: None,
         }
     }
@@ -200,8 +200,7 @@ impl Graphing {
         let rounds = self.causes.rounds;
         let callers = self.callers(source.block.callers());
         for row in source.block.rows().filter(|row| rounds.takes(row.trace())) {
-            let stored =
-                row.caller_index().and_then(|caller| callers.get(caller as usize).copied().flatten());
+            let stored = stored_caller(row, &callers);
             let joined = || row.parent().and_then(|parent| self.causes.caller(row.trace(), parent));
             let cause = stored.or_else(joined);
             let near =
@@ -222,7 +221,7 @@ impl Graphing {
         (cause, client): (Option<u32>, Option<u32>),
         all: &mut Targets,
     ) {
-        let Self { filter, level, causes, nodes, edges, walker, parts, unknown_callers, .. } = self;
+        let Self { filter, level, causes, nodes, edges, walker, parts, .. } = self;
         let targets = all.of(source, row.shape_index(), *level, edges);
         let is_unknown = row.parent().is_some() && cause.is_none();
         let last = walker.walk(row, |visit| {
@@ -234,7 +233,7 @@ impl Graphing {
             figures.add_self(visit.self_ns);
             figures.add_served(causes.served(source, row, &visit));
             let caller = target.caller.or(cause);
-            *unknown_callers += u64::from(is_unknown && caller.is_none() && visit.end.is_some());
+            figures.unknown_callers += u64::from(is_unknown && caller.is_none() && visit.end.is_some());
             if counts(*level, caller, target.node) {
                 figures.add(&visit);
             }
@@ -274,7 +273,7 @@ impl Graphing {
     fn add_chunk(&mut self, service: &str, summary: &CallSummary, links: &[Link], callers: &[Option<u32>]) {
         let numbers = self.numbers(service, &summary.operations);
         let number = |operation: u32| numbers[operation as usize];
-        let Self { level, nodes, edges, parts, unknown_callers, .. } = self;
+        let Self { level, nodes, edges, parts, .. } = self;
         for cell in &summary.cells {
             let figures = nodes.value(number(cell.operation));
             figures.add_self(cell.self_ns);
@@ -292,7 +291,10 @@ impl Graphing {
                     (callers[caller as usize], is_client(&summary.callers[caller as usize]))
                 }
             };
-            *unknown_callers += if caller.is_none() { link.count } else { 0 };
+            if caller.is_none() {
+                let unknown = &mut nodes.value(node).unknown_callers;
+                *unknown = unknown.saturating_add(link.count);
+            }
             if counts(*level, caller, node) {
                 nodes.value(node).add_calls(link.count, link.errors, link.total_ns);
                 let edge = caller.map(|caller| edges.position((caller, node), Figures::default));
@@ -362,7 +364,6 @@ impl Fold for Graphing {
             self.nodes.rows.iter_mut().for_each(|(_, figures)| *figures = Figures::default());
             self.edges.rows.iter_mut().for_each(|(_, figures)| *figures = Figures::default());
             self.parts = Parts::new(self.waiting_max);
-            self.unknown_callers = 0;
         }
     }
 
@@ -370,11 +371,7 @@ impl Fold for Graphing {
         if self.pass == Pass::Gather {
             let was_used = self.causes.is_used;
             let callers = self.callers(source.block.callers());
-            let is_stored = |row: RowRef<'_>| {
-                row.caller_index()
-                    .is_some_and(|caller| callers.get(caller as usize).is_some_and(Option::is_some))
-            };
-            self.causes.gather(source, false, |row| !is_stored(row));
+            self.causes.gather(source, false, |row| stored_caller(row, &callers).is_none());
             if was_used || self.labels_of.is_some() {
                 return;
             }
@@ -391,8 +388,9 @@ impl Fold for Graphing {
         }
     }
 
+    /// Not if there are several rounds: each round counts the calls of a share of the traces, and a summary has no traces.
     fn takes_summaries(&self) -> bool {
-        self.labels_of.is_some()
+        self.labels_of.is_some() && !self.causes.rounds.is_split()
     }
 
     fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
@@ -403,11 +401,7 @@ impl Fold for Graphing {
             let service = |caller: &u32| self.filter.takes_service(&self.nodes.rows[*caller as usize].0.0);
             return !callers.iter().flatten().any(service);
         }
-        let is_counted = match self.pass {
-            Pass::Gather | Pass::Count => self.causes.rounds.is_first(),
-            Pass::Start | Pass::Resolve | Pass::End => false,
-        };
-        if is_counted {
+        if matches!(self.pass, Pass::Gather | Pass::Count) {
             self.add_chunk(service(labels), summary, links, &callers);
         }
         true
@@ -428,6 +422,8 @@ impl Fold for Graphing {
             .filter(|((from, to), figures)| figures.count > 0 && (asked(*from) || asked(*to)))
             .collect();
         let ends: HashSet<u32> = edges.iter().flat_map(|((from, to), _)| [*from, *to]).collect();
+        let all = self.nodes.rows.iter().filter(|((_, operation, _), _)| filter.takes_operation(operation));
+        let unknown_callers = all.fold(0u64, |sum, (_, figures)| sum.saturating_add(figures.unknown_callers));
         let mut nodes: Vec<GraphNode> = (0u32..)
             .zip(self.nodes.rows)
             .filter(|(number, (_, f))| {
@@ -447,8 +443,13 @@ impl Fold for Graphing {
             })
             .collect();
         edges.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
-        Graph { nodes, edges, unknown_callers: self.unknown_callers }
+        Graph { nodes, edges, unknown_callers }
     }
+}
+
+/// The node of the stored caller of a row. `callers` are the nodes of the callers of its block.
+fn stored_caller(row: RowRef<'_>, callers: &[Option<u32>]) -> Option<u32> {
+    callers.get(row.caller_index()? as usize).copied().flatten()
 }
 
 fn is_client(caller: &Caller) -> bool {
@@ -484,7 +485,7 @@ fn counts(level: Level, caller: Option<u32>, node: u32) -> bool {
 fn node(key: Key, figures: Figures) -> GraphNode {
     let id = id(&key);
     let (service, operation, kind) = key;
-    let Figures { count, errors, total_ns, self_ns, served_ns } = figures;
+    let Figures { count, errors, total_ns, self_ns, served_ns, .. } = figures;
     let self_ns = self_ns.saturating_sub(served_ns);
     GraphNode { id, service, operation, kind, count, errors, total_ns, self_ns }
 }

@@ -40,7 +40,7 @@ impl Parents {
             let (block, source) = source?;
             let entry =
                 |(row, r): (u32, RowRef<'_>)| (r.base(), r.trace(), r.first_call(), Place { block, row });
-            let enters = |(_, r): &(u32, RowRef<'_>)| r.shape().calls().len() > r.shape().carried().len();
+            let enters = |(_, r): &(u32, RowRef<'_>)| !r.entered().is_empty();
             rows.extend((0u32..).zip(source.block.rows()).filter(enters).map(entry));
         }
         rows.sort_unstable();

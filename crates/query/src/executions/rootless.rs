@@ -3,7 +3,7 @@
 
 use tacho_model::TraceId;
 
-use super::fold::{Rounds, hash};
+use super::fold::Rounds;
 
 /// The traces with segments that have a parent, as hashes of 64 bits.
 pub(super) struct Parented {
@@ -32,7 +32,7 @@ impl Parented {
     }
 
     pub(super) fn insert(&mut self, trace: TraceId) {
-        let hash = hash(trace);
+        let hash = trace.hash64();
         if self.hashes.len() >= self.full {
             self.sort();
             while self.hashes.len() > self.max && self.rounds.split() {
@@ -60,13 +60,13 @@ impl Parented {
 
     /// Notes that the trace has a segment without a parent.
     pub(super) fn root(&mut self, trace: TraceId) {
-        if let Ok(at) = self.hashes.binary_search(&hash(trace)) {
+        if let Ok(at) = self.hashes.binary_search(&trace.hash64()) {
             self.rooted[at] = true;
         }
     }
 
     pub(super) fn lacks_root(&self, trace: TraceId) -> bool {
-        self.hashes.binary_search(&hash(trace)).is_ok_and(|at| !self.rooted[at])
+        self.hashes.binary_search(&trace.hash64()).is_ok_and(|at| !self.rooted[at])
     }
 
     pub(super) fn all_have_roots(&self) -> bool {

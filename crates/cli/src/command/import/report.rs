@@ -11,12 +11,13 @@ use super::verify::Verdict;
 use crate::failure::Failure;
 
 /// Fails if the store or the token refused records, if rows are broken, or if texts in columns without numbers were skipped.
-pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
+/// `is_retried`: the same command sends all records again.
+pub fn whole(findings: &Findings, refused: &Refused, is_retried: bool) -> Result<(), Failure> {
     if refused.records > 0 {
         let is_of_token = refused.reasons.iter().all(|why| refusal::is_of_token(why));
         let by = if is_of_token && !refused.reasons.is_empty() { "token" } else { "store" };
         let message = format!("the {by} refused {}", units::counted(refused.records, "record", "records"));
-        return Err(Failure::partly(message).hint(remedy(&refused.reasons)));
+        return Err(Failure::partly(message).hint(remedy(&refused.reasons, is_retried)));
     }
     match (findings.broken, findings.texts_skipped()) {
         (0, 0) => Ok(()),
@@ -33,8 +34,8 @@ pub fn whole(findings: &Findings, refused: &Refused) -> Result<(), Failure> {
     }
 }
 
-/// How to import the records that a limit or a token refused.
-fn remedy(reasons: &[String]) -> String {
+/// How to import the records that a limit or a token refused. `is_retried`: the same command sends all records again.
+fn remedy(reasons: &[String], is_retried: bool) -> String {
     let (tokens, limits): (Vec<_>, Vec<_>) = reasons.iter().partition(|why| refusal::is_of_token(why));
     let (chunks, others): (Vec<_>, Vec<_>) =
         limits.into_iter().partition(|why| why.contains(refusal::CHUNKS));
@@ -50,7 +51,8 @@ fn remedy(reasons: &[String]) -> String {
         [(!tokens.is_empty(), of_tokens), (!chunks.is_empty(), of_chunks), (is_of_series, of_series)];
     let remedies: Vec<&str> =
         remedies.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text).collect();
-    format!("{}; then the same command with --again sends them", remedies.join("; "))
+    let command = if is_retried { "the same command" } else { "the same command with --again" };
+    format!("{}; then {command} sends them", remedies.join("; "))
 }
 
 pub struct Summary<'a> {

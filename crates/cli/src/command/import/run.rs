@@ -92,7 +92,7 @@ pub async fn import(command: &Import) -> Result<(), Failure> {
         )),
         verdict => {
             keeper.finish()?;
-            whole(&outcome.findings, refused)?;
+            whole(&outcome.findings, refused, keeper.is_retried())?;
             match verdict.and_then(|verdict| Some((verdict, verdict.expired.first_key_value()?))) {
                 Some((verdict, (keep_ns, records))) => {
                     Err(Failure::partly(verdict.too_old(*records, *keep_ns))
@@ -155,7 +155,16 @@ async fn check(
 /// The failure of a verification. All records were sent before it.
 fn unverified(failure: Failure, keeper: &Keeper) -> Failure {
     let is_role = failure.message().contains("does not have the role read");
-    let failure = failure.within("the records are stored, but not verified");
+    let refused = &keeper.state.refused;
+    let what = match refused.records {
+        0 => "the records are stored, but not verified".to_owned(),
+        records => format!(
+            "{} refused ({}), the others are stored, but not verified",
+            units::counted(records, "record was", "records were"),
+            refused.reasons.join("; ")
+        ),
+    };
+    let failure = failure.within(&what);
     match (is_role, keeper.is_kept()) {
         (false, _) => failure,
         (true, true) => failure.hint(
@@ -309,5 +318,5 @@ pub fn dry(command: &Import) -> Result<(), Failure> {
         let rows = units::counted(findings.rows, "row", "rows");
         println!("would import {said} of {series} series from {rows}");
     }
-    whole(&findings, &Refused::default())
+    whole(&findings, &Refused::default(), false)
 }

@@ -218,6 +218,11 @@ impl Keeper {
     pub fn is_kept(&self) -> bool {
         self.path.is_some()
     }
+
+    /// Whether the same command sends all records again, after this import has ended.
+    pub fn is_retried(&self) -> bool {
+        self.is_kept() && self.state.is_retried()
+    }
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

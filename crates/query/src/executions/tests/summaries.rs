@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use tacho_chunk::{CallSummary, ExecutionBlock, Point, find_callers};
 use tacho_model::{Attribute, AttributeValue, Labels, OperationKind, Segment, SeriesId, TimeRange};
 
+use super::awaited::graph;
 use super::laws::{Seed, parts, seeds, segment, table};
+use super::{SHOP, notation};
 use crate::executions::limits::Limits;
 use crate::executions::{
     Counters, Counts, Filter, Fold, Graph, GraphNode, Graphing, LabelsOf, Level, OperationStats, Operations,
@@ -218,6 +220,54 @@ proptest! {
     }
 }
 
+/// The client waits for the server, so all self times are exact.
+#[test]
+fn the_time_of_a_server_is_subtracted_from_its_client() {
+    let sources = notation::blocks(SHOP);
+    let known: Vec<_> = sources.iter().map(|source| (source.labels.id(), source.labels.clone())).collect();
+    let all: Vec<_> = sources.iter().map(|source| (source.labels.id(), &*source.block)).collect();
+    let mut called = sources.clone();
+    for (source, found) in called.iter_mut().zip(find_callers(&all)) {
+        Arc::make_mut(&mut source.block).set_callers(&found);
+    }
+    let labels_of: LabelsOf =
+        Arc::new(move |id| known.iter().find(|(known, _)| *known == id).map(|(_, labels)| labels.clone()));
+    let filter = Filter { service: None, operation: None, range: TimeRange::ALL };
+    for level in [Level::Operation, Level::Service] {
+        let exact = graph(&sources, &filter, level);
+        let client = exact.nodes.iter().find(|node| node.id.contains("http-client")).map(|node| node.self_ns);
+        assert!(level == Level::Service || client == Some(200), "{exact:?}");
+        // Each mix of summaries and blocks.
+        for choices in 0..1u32 << called.len() {
+            let mixed: Vec<_> =
+                (0..).zip(&called).map(|(n, source)| (source.clone(), choices >> n & 1 == 1)).collect();
+            let fold = Graphing::new(filter.clone(), level).from_summaries(labels_of.clone());
+            assert_eq!(answer(&mixed, Later::Kept, fold).0, exact, "{level:?}, {choices:b}");
+        }
+        // Nothing is known about a caller whose series must not be read.
+        let fold = Graphing::new(filter.clone(), level).from_summaries(Arc::new(|_| None));
+        let summed: Vec<_> = called.iter().map(|source| (source.clone(), true)).collect();
+        let confined = answer(&summed, Later::Kept, fold).0;
+        assert_eq!(confined.unknown_callers, 2, "{confined:?}");
+        assert_eq!(confined.nodes.len(), exact.nodes.len());
+    }
+}
+
+#[test]
+fn segments_whose_callers_were_never_searched_are_joined() {
+    let sources = notation::blocks(SHOP);
+    let summed: Vec<_> = sources.iter().map(|source| (source.clone(), true)).collect();
+    let filter = Filter { service: None, operation: None, range: TimeRange::ALL };
+    let fold = Graphing::new(filter.clone(), Level::Operation).from_summaries(Arc::new(|_| None));
+    let (got, used) = answer(&summed, Later::Kept, fold);
+    // Only a block without segments that have a parent could be replaced by its summary.
+    let with_parent = |source: &SourceBlock| source.block.rows().any(|row| row.parent().is_some());
+    assert_eq!(used, sources.iter().filter(|source| !with_parent(source)).count());
+    if used == 0 {
+        assert_eq!(got, graph(&sources, &filter, Level::Operation));
+    }
+}
+
 #[test]
 fn a_summary_with_slots_longer_than_a_step_is_refused() {
     let mut blocks = blocks(&[(1, 0, None, vec![(0, 0, 1), (2, 0, 5)])], &[], u64::MAX);
@@ -250,6 +300,14 @@ fn fold_hostile(change: impl Fn(&mut CallSummary)) -> (Vec<OperationStats>, Vec<
         services.pass();
         for _ in 0..2 {
             assert!(operations.add_summary(&labels, &summary) && services.add_summary(&labels, &summary));
+        }
+        for level in [Level::Operation, Level::Service] {
+            let mut graph =
+                Graphing::new(Filter { service: None, operation: None, range: TimeRange::ALL }, level)
+                    .from_summaries(labels_of());
+            graph.pass();
+            (0..2).for_each(|_| _ = graph.add_summary(&labels, &summary));
+            graph.finish();
         }
         for counts in [Counts::Calls, Counts::Errors] {
             for range in [

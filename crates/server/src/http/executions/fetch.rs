@@ -175,6 +175,7 @@ pub async fn folded<F: Fold + Send>(
     cache_bytes_max: usize,
     mut fold: F,
 ) -> Result<(Read<F::Answer>, Notes), Error> {
+    // Each pass may find the same damaged summaries.
     let mut summaries = DamagedSummaries::default();
     let mut cache: Option<Cache> = None;
     let mut damages = Damages::default();
@@ -195,7 +196,11 @@ pub async fn folded<F: Fold + Send>(
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         store.begin_pass();
-        let read = pass(store, (service, range), (scope, &room), &mut fold, &mut summaries).await?;
+        let mut damaged = DamagedSummaries::default();
+        let read = pass(store, (service, range), (scope, &room), &mut fold, &mut damaged).await?;
+        if damaged.count > summaries.count {
+            summaries = damaged;
+        }
         // A pass that reads only some of the blocks may find less damage.
         if scanned.is_none() || scope == Scope::All {
             damages = read.damages;
