@@ -42,6 +42,7 @@ export function busiest(graph: Graph, count: number, chosen: string | null): Gra
   return {
     nodes: graph.nodes.filter((node) => ids.has(node.id)),
     edges: graph.edges.filter((edge) => ids.has(edge.from) && ids.has(edge.to)),
+    unknown_callers: graph.unknown_callers,
   };
 }
 

@@ -132,6 +132,8 @@ export interface GraphEdge {
 export interface Graph {
   nodes: GraphNode[];
   edges: GraphEdge[];
+  /** Calls whose caller was not found. They are in no edge. */
+  unknown_callers: number;
 }
 
 export interface Status {

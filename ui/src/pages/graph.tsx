@@ -8,6 +8,7 @@ import { busiest, matches, place } from '../graph/layout';
 import { api, dotAddress, type Graph, type Params } from '../lib/api';
 import { useResource } from '../lib/resource';
 import { change, usePlace } from '../lib/router';
+import { calls } from '../lib/units';
 import type { WindowState } from '../lib/window';
 
 /** Selectable numbers of nodes; larger drawings are unreadable. */
@@ -54,6 +55,11 @@ function Drawn({ graph }: { graph: Graph }) {
           <p class="graph-note">
             {shown.nodes.length} of {graph.nodes.length} nodes are drawn: those with the largest total time, and the
             selected node with its neighbours. The search finds all nodes.
+          </p>
+        )}
+        {graph.unknown_callers > 0 && (
+          <p class="graph-note">
+            No arrow shows the callers of {calls(graph.unknown_callers)}, because they were not found.
           </p>
         )}
       </Panel>

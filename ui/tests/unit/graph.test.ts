@@ -32,6 +32,7 @@ function graph(nodes: string, edges: string): Graph {
       .split(' ')
       .filter((edge) => edge !== '')
       .map((edge) => ({ from: edge.charAt(0), to: edge.charAt(2), count: 1, errors: 0, total_ns: 0 })),
+    unknown_callers: 0,
   };
 }
 
