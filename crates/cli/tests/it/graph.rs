@@ -1,20 +1,15 @@
 //! The graph of calls from summaries, on the newest golden directory, whose chunks have callers and summaries.
 
-use std::fs;
-
 use serde_json::json;
 
 use crate::support::Server;
-use crate::upgrade::{copy, golden};
+use crate::upgrade::newest_without_tokens;
 
 /// Each of 310 segments was caused by the inner call of another segment of its series. They are in one chunk, with a summary.
 #[test]
 fn a_graph_from_summaries_and_stored_callers_is_the_exact_graph() {
     let place = tempfile::tempdir().unwrap();
-    let data = place.path().join("data");
-    copy(golden("directory").last().unwrap(), &data);
-    ["tokens", "tokens.used"].iter().for_each(|name| fs::remove_file(data.join(name)).unwrap());
-    let server = Server::start(&data);
+    let server = Server::start(&newest_without_tokens(place.path()));
     let range = "start=1699999990&end=1700000100";
     for level in ["operation", "service"] {
         let graph =

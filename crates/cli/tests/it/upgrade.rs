@@ -20,7 +20,7 @@ const FRAMES: u64 = 60;
 /// The samples of the series `line` that were not deleted have these numbers.
 const LINES: std::ops::RangeInclusive<i64> = 11..=60;
 
-pub fn copy(from: &Path, to: &Path) {
+fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -59,7 +59,15 @@ fn changed(before: &BTreeMap<PathBuf, Vec<u8>>, after: &BTreeMap<PathBuf, Vec<u8
 }
 
 /// The golden directories of a kind, `directory` or `repository`, in `testdata`.
-pub fn golden(kind: &str) -> Vec<PathBuf> {
+/// A copy of the newest golden directory, without its tokens, so that a server answers every request.
+pub fn newest_without_tokens(place: &Path) -> PathBuf {
+    let data = place.join("data");
+    copy(golden("directory").last().unwrap(), &data);
+    ["tokens", "tokens.used"].iter().for_each(|name| fs::remove_file(data.join(name)).unwrap());
+    data
+}
+
+fn golden(kind: &str) -> Vec<PathBuf> {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(kind);
     let entries = fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path());
     let mut directories: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
@@ -581,9 +589,7 @@ fn a_chunk_of_a_newer_version_is_refused_by_readers_and_stays_as_it_is_until_a_n
 #[test]
 fn a_summary_of_a_newer_version_is_refused_by_checks_and_not_needed_by_servers() {
     let place = tempfile::tempdir().unwrap();
-    let data = place.path().join("data");
-    copy(golden("directory").last().unwrap(), &data);
-    ["tokens", "tokens.used"].iter().for_each(|name| fs::remove_file(data.join(name)).unwrap());
+    let data = newest_without_tokens(place.path());
     change_row("summary", &data, &has_summary, &newer_summary);
     let expect = "summary of calls has version 3, this program reads up to 2";
     each_reader_refuses("summary", &data, place.path(), &["check", "repair"], expect);

@@ -56,7 +56,7 @@ pub fn matched(store: &View, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> 
         computed: None,
     };
     if out.sample + out.entry + out.execution == 0 {
-        out.computed = computed(matchers);
+        out.computed = metric_of_calls(matchers).map(|(name, _)| name.to_owned());
         if out.computed.is_none() {
             out.unknown = Search { store, waits }.unknown(matchers)?;
         }
@@ -64,11 +64,12 @@ pub fn matched(store: &View, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> 
     Some(out)
 }
 
-fn computed(matchers: &[Matcher]) -> Option<String> {
+/// The metric of calls that the matchers name, and what its series count. `None` if they name no such metric.
+pub fn metric_of_calls(matchers: &[Matcher]) -> Option<(&'static str, Counts)> {
     let mut names =
         matchers.iter().filter(|matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal);
-    let name = names.next()?.value();
-    Counts::METRICS.iter().any(|(metric, _)| *metric == name).then(|| name.to_owned())
+    let name = names.next()?;
+    Counts::METRICS.into_iter().find(|(metric, _)| name.matches_value(metric))
 }
 
 struct Search<'a> {

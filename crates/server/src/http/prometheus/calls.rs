@@ -20,6 +20,7 @@ use tacho_store::{Damages, Piece};
 use super::fetch::Pieces;
 use crate::access::View;
 use crate::http::executions::fetch;
+use crate::read::unmatched::metric_of_calls;
 
 #[derive(Default)]
 pub struct CallSeries {
@@ -28,16 +29,9 @@ pub struct CallSeries {
     pub warnings: Vec<String>,
 }
 
-fn metric(matchers: &[Matcher]) -> Option<(&'static str, Counts)> {
-    let mut names =
-        matchers.iter().filter(|matcher| matcher.label() == NAME && matcher.op() == MatchOp::Equal);
-    let name = names.next()?;
-    Counts::METRICS.into_iter().find(|(metric, _)| name.matches_value(metric))
-}
-
 /// The metric of calls that a selection names, and what the series of this metric count. `None` if it names no such metric.
 pub fn counted(selection: &Selection) -> Option<(&'static str, Counts)> {
-    metric(&selection.matchers)
+    metric_of_calls(&selection.matchers)
 }
 
 /// `room` is the number of samples that the query may still read. `Ok(None)` when the series have more samples.
@@ -123,10 +117,10 @@ mod tests {
 
     #[test]
     fn a_selector_gets_the_metric_of_its_name() {
-        let by = |name| metric(&[Matcher::equal("service", "a"), Matcher::equal(NAME, name)]);
+        let by = |name| metric_of_calls(&[Matcher::equal("service", "a"), Matcher::equal(NAME, name)]);
         assert_eq!(by("calls_total"), Some(("calls_total", Counts::Calls)));
         assert_eq!(by("up"), None);
-        assert_eq!(metric(&[Matcher::new(NAME, MatchOp::Regex, "calls_.*").unwrap()]), None);
+        assert_eq!(metric_of_calls(&[Matcher::new(NAME, MatchOp::Regex, "calls_.*").unwrap()]), None);
     }
 
     #[test]
