@@ -67,12 +67,13 @@ fn take_operations(
 ) -> Result<Vec<Operation>, Error> {
     let kinds = columns.u64(kind, count)?;
     let names = columns.texts(name, count)?;
-    let operation = |(kind, name): (u64, &[u8])| -> Result<Operation, Error> {
-        let known = u8::try_from(kind).ok().and_then(OperationKind::from_byte);
-        let kind = known.ok_or_else(|| Error::value("kind of operation", kind))?;
-        Ok(Operation { kind, name: utf8(name, "name of an operation")?.into() })
-    };
-    kinds.into_iter().zip(names.iter()).map(operation).collect()
+    kinds.into_iter().zip(names.iter()).map(|(kind, name)| operation(kind, name)).collect()
+}
+
+pub(crate) fn operation(kind: u64, name: &[u8]) -> Result<Operation, Error> {
+    let known = u8::try_from(kind).ok().and_then(OperationKind::from_byte);
+    let kind = known.ok_or_else(|| Error::value("kind of operation", kind))?;
+    Ok(Operation { kind, name: utf8(name, "name of an operation")?.into() })
 }
 
 /// The callers, which follow the operations.

@@ -24,7 +24,7 @@ pub use attributes::{AttributeData, AttributeRef};
 pub use block::ExecutionBlock;
 pub use caller::Caller;
 pub use callers::{BlockCallers, find_callers};
-pub(crate) use decode::{callers, decode, operations, traces};
+pub(crate) use decode::{callers, decode, operation, operations, traces};
 pub use encode::{encode_executions, encode_executions_with};
 pub(crate) use probe::has_value;
 pub use row::RowRef;

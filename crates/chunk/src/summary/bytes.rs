@@ -304,17 +304,17 @@ fn check_counts(cells: &[Cell], points: &[Point], requests: &[RequestSlot]) -> R
         "calls in slots with requests",
         sum("count of a bucket", buckets.map(|(_, count)| *count))?,
         calls,
-    )?;
-    // A refused call may end in another chunk, so the number of calls is no limit. Its status is an attribute of this chunk. A
-    // chunk has at most `CHUNK_EVENTS_MAX` attributes.
-    let refused = sum("refused calls", cells.iter().map(|cell| cell.refused))?;
-    at_most("refused calls", refused, CHUNK_EVENTS_MAX as u64)
+    )
 }
 
 /// Compares a summary with the header of its chunk.
 pub(crate) fn check_header(summary: &CallSummary, header: &Header) -> Result<(), Error> {
     let calls = sum("count", summary.cells.iter().map(|cell| cell.count))?;
     stated("calls of the summary", header.count as u64, calls)?;
+    // A refused call may end in another chunk, so the number of calls is no limit. Its status is an attribute of this chunk. A
+    // chunk has at most `CHUNK_EVENTS_MAX` attributes.
+    let refused = sum("refused calls", summary.cells.iter().map(|cell| cell.refused))?;
+    at_most("refused calls", refused, CHUNK_EVENTS_MAX as u64)?;
     let slot_of = |at: Timestamp| at.div_euclid(SECOND_NS).div_euclid(summary.slot_s);
     let known = slot_of(header.start)..=slot_of(header.end);
     let slots = summary.points.iter().map(|point| point.slot);
@@ -424,9 +424,6 @@ mod tests {
         assert_eq!(refused(1, |summary| summary.points[0].errors = 3), limit("errors of a point", 3, 2));
         let requests = |summary: &mut CallSummary| summary.requests[0].buckets[1].1 = 2;
         assert_eq!(refused(1, requests), limit("calls in slots with requests", 3, 2));
-        let max = CHUNK_EVENTS_MAX as u64;
-        let refused_calls = |summary: &mut CallSummary| summary.cells[0].refused = max + 1;
-        assert_eq!(refused(1, refused_calls), limit("refused calls", max + 1, max));
     }
 
     #[test]
@@ -498,10 +495,16 @@ mod tests {
         block.push(&segment, &operations(1));
         let bytes = encode_executions(&block);
         let mut header = Chunk::open_header(&bytes, bytes.len()).unwrap();
-        let mut check = |count: usize, start_s: i64, end_s: i64| {
+        let mut check_summary = |summary: &CallSummary, count: usize, start_s: i64, end_s: i64| {
             (header.count, header.start, header.end) = (count, start_s * SECOND_NS, end_s * SECOND_NS);
-            check_header(&two_calls(), &header).err().map(|error| error.to_string()).unwrap_or_default()
+            check_header(summary, &header).err().map(|error| error.to_string()).unwrap_or_default()
         };
+        let max = CHUNK_EVENTS_MAX as u64;
+        let mut refused = two_calls();
+        refused.cells[0].refused = max + 1;
+        let limit = format!("refused calls is {}, at most {max} is allowed", max + 1);
+        assert_eq!(check_summary(&refused, 2, 659, 700), limit);
+        let mut check = |count, start_s, end_s| check_summary(&two_calls(), count, start_s, end_s);
         assert_eq!(check(2, 659, 700), "");
         assert_eq!(check(2, 0, 600), "");
         assert_eq!(check(3, 600, 700), "calls of the summary is 2, the header states 3");

@@ -3,7 +3,8 @@
 use tacho_model::ValueType;
 
 use crate::bytes::{Reader, put_varint};
-use crate::codec::{self, Numbers};
+use crate::codec::{self, Encoded, Numbers};
+use crate::text::{self, Texts};
 use crate::{Encoding, Error};
 
 pub(super) struct Writer<'a> {
@@ -15,6 +16,15 @@ impl Writer<'_> {
     pub(super) fn column(&mut self, words: impl Iterator<Item = u64>) {
         let words: Vec<u64> = words.collect();
         let encoded = codec::encode(Numbers::u64(&words), 0, self.encoding);
+        self.put(&encoded);
+    }
+
+    pub(super) fn texts(&mut self, texts: text::Strings<'_>) {
+        let encoded = text::encode(texts, 0, self.encoding);
+        self.put(&encoded);
+    }
+
+    fn put(&mut self, encoded: &Encoded) {
         self.out.push(encoded.codec);
         put_varint(&mut self.out, encoded.bytes.len() as u64);
         self.out.extend_from_slice(&encoded.bytes);
@@ -26,13 +36,23 @@ pub(super) struct Taker<'a> {
     pub(super) reader: Reader<'a>,
 }
 
-impl Taker<'_> {
+impl<'a> Taker<'a> {
     pub(super) fn column(&mut self, what: &'static str, count: usize) -> Result<Vec<u64>, Error> {
-        let tag = self.reader.byte(what)?;
-        let bytes = self.reader.size(what, self.reader.left())?;
-        let bytes = self.reader.take(bytes, what)?;
+        let (tag, bytes) = self.encoded(what)?;
         let wrong = |source| Error::SummaryColumn { what, source: Box::new(source) };
         codec::decode(tag, bytes, count, ValueType::U64, 0).map_err(wrong)
+    }
+
+    pub(super) fn texts(&mut self, what: &'static str, count: usize) -> Result<Texts, Error> {
+        let (tag, bytes) = self.encoded(what)?;
+        let wrong = |source| Error::SummaryColumn { what, source: Box::new(source) };
+        text::decode(tag, bytes, count, 0).map_err(wrong)
+    }
+
+    fn encoded(&mut self, what: &'static str) -> Result<(u8, &'a [u8]), Error> {
+        let tag = self.reader.byte(what)?;
+        let bytes = self.reader.size(what, self.reader.left())?;
+        Ok((tag, self.reader.take(bytes, what)?))
     }
 
     /// Reads a column of numbers. Each must be at most `max`.

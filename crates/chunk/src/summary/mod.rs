@@ -7,6 +7,8 @@
 //!   build.rs    a block -> its summary
 //!   links.rs    a block -> the links of its summary; links -> bytes, and back
 //!   bytes.rs    a summary -> bytes, and back
+//!   merge.rs    summaries of several chunks -> their sum
+//!   names.rs    a summary with its names -> bytes, and back
 //!   columns.rs  columns of numbers
 //! ```
 //! A summary is computed from one chunk. It lists the parts of segments whose previous or next part is in another chunk, so that
@@ -18,6 +20,8 @@ mod build;
 mod bytes;
 mod columns;
 mod links;
+mod merge;
+mod names;
 mod sketch;
 
 use std::sync::Arc;

@@ -79,6 +79,17 @@ mod tests {
         assert_eq!([60, 300, 900, 3_600].map(|slot| fits(86_400, slot)), [true, true, true, false]);
     }
 
+    /// The encoder of roll-ups knows these lengths (`chunk/src/summary/merge.rs`).
+    #[test]
+    fn slots_of_roll_ups_fit_into_the_steps_of_longer_ranges() {
+        for (above_s, slot_s) in [(3_600, 60), (119 * 120, 300), (119 * 600, 900), (119 * 1_800, 3_600)] {
+            for seconds in (above_s + 1..40 * 86_400).step_by(59) {
+                let steps = Steps::new(TimeRange::new(7, seconds * SECOND));
+                assert!(steps.fits_slots(slot_s), "{seconds} s have steps of {} s", steps.step_s);
+            }
+        }
+    }
+
     /// Number of steps, seconds per step, and the positions of both ends of the range.
     fn check(start: i64, end: i64, len: usize, step_s: i64) {
         let steps = Steps::new(TimeRange::new(start, end));

@@ -35,8 +35,25 @@ enum Later {
 }
 
 /// Computes an answer. Replaces a block with `is_summed` by its summary if the fold accepts the summary. Also returns the number
-/// of summaries used in the first pass.
-fn answer<F: Fold>(blocks: &[(SourceBlock, bool)], later: Later, mut fold: F) -> (F::Answer, usize) {
+/// of blocks that were replaced in the first pass.
+fn answer<F: Fold>(blocks: &[(SourceBlock, bool)], later: Later, fold: F) -> (F::Answer, usize) {
+    answer_of(blocks, later, false, fold)
+}
+
+/// The sum of the summaries of some blocks, as stored in a roll-up.
+fn rolled(blocks: &[&SourceBlock]) -> CallSummary {
+    let summaries: Vec<_> = blocks.iter().map(|source| CallSummary::of(&source.block).unwrap()).collect();
+    let merged = CallSummary::merged(&summaries.iter().collect::<Vec<_>>()).unwrap();
+    CallSummary::decode_with_names(&merged.encode_with_names()).unwrap()
+}
+
+/// Like [`answer`]. With `is_rolled`, first adds the sum of all summaries of a series.
+fn answer_of<F: Fold>(
+    blocks: &[(SourceBlock, bool)],
+    later: Later,
+    is_rolled: bool,
+    mut fold: F,
+) -> (F::Answer, usize) {
     let (mut summed, mut passes) = (HashSet::new(), 0);
     while fold.pass().is_some() {
         let is_first = passes == 0;
@@ -44,8 +61,24 @@ fn answer<F: Fold>(blocks: &[(SourceBlock, bool)], later: Later, mut fold: F) ->
         if !is_first && later != Later::Kept {
             fold.reread();
         }
+        let mut done = HashSet::new();
+        let can_sum = fold.takes_summaries() && (is_first || later != Later::Kept);
+        for service in ["a", "b"].into_iter().filter(|_| is_rolled && can_sum) {
+            let is_meant = |(source, is_summed): &(SourceBlock, bool)| {
+                source.service() == service && (*is_summed || (!is_first && later == Later::Flushed))
+            };
+            let meant: Vec<_> = blocks.iter().enumerate().filter(|(_, block)| is_meant(block)).collect();
+            let Some((_, (first, _))) = meant.first() else { continue };
+            let summary = rolled(&meant.iter().map(|(_, (source, _))| source).collect::<Vec<_>>());
+            if fold.add_summary(&first.labels, &summary) {
+                done.extend(meant.iter().map(|(number, _)| *number));
+            }
+        }
+        if is_first {
+            summed.extend(&done);
+        }
         for (number, (SourceBlock { labels, block }, is_summed)) in blocks.iter().enumerate() {
-            if !is_first && later == Later::Kept && summed.contains(&number) {
+            if done.contains(&number) || (!is_first && later == Later::Kept && summed.contains(&number)) {
                 continue;
             }
             let is_summed = *is_summed || (!is_first && later == Later::Flushed);
@@ -168,10 +201,11 @@ proptest! {
             let (exact, none) = answer(&blocks, Later::Reread, Graphing::new(filter.clone(), level));
             prop_assert_eq!(none, 0);
             let all = [usize::MAX, 1].into_iter().flat_map(|rounds| later.iter().map(move |later| (rounds, *later)));
-            for (rounds, later) in all {
+            let all = all.flat_map(|(rounds, later)| [false, true].map(|is_rolled| (rounds, later, is_rolled)));
+            for (rounds, later, is_rolled) in all {
                 let limits = Limits { causes: rounds, ..Limits::default() };
                 let fold = Graphing::within(filter.clone(), level, &limits);
-                let (got, _) = answer(&blocks, later, fold.from_summaries(labels_of()));
+                let (got, _) = answer_of(&blocks, later, is_rolled, fold.from_summaries(labels_of()));
                 prop_assert_eq!(certain_graph(&got), certain_graph(&exact), "{:?}", later);
                 // Of other services, not all segments are read that show the time of a recorded server.
                 let is_whole = filter.service.is_none();
@@ -188,13 +222,15 @@ proptest! {
         cuts in prop::collection::vec(1usize..12, 0..4),
         choices in any::<u64>(),
         has_range in any::<bool>(),
+        is_rolled in any::<bool>(),
     ) {
         let blocks = blocks(&seeds, &cuts, choices);
         let range = if has_range { RANGE } else { TimeRange::ALL };
         let filter = Filter { service: None, operation: None, range };
 
         let (exact, _) = answer(&blocks, Later::Reread, Operations::new(filter.clone(), None));
-        let (got, summed) = answer(&blocks, Later::Reread, Operations::new(filter.clone(), None).from_summaries());
+        let fold = Operations::new(filter.clone(), None).from_summaries();
+        let (got, summed) = answer_of(&blocks, Later::Reread, is_rolled, fold);
         prop_assert_eq!(summed, blocks.iter().filter(|(_, is_summed)| *is_summed).count());
         let certain = |all: &[OperationStats]| all.iter().map(certain_operation).collect::<Vec<_>>();
         prop_assert_eq!(certain(&got), certain(&exact));
@@ -207,7 +243,7 @@ proptest! {
         }
 
         let (exact, _) = answer(&blocks, Later::Reread, Services::new(filter.clone()));
-        let (got, _) = answer(&blocks, Later::Reread, Services::new(filter).from_summaries());
+        let (got, _) = answer_of(&blocks, Later::Reread, is_rolled, Services::new(filter).from_summaries());
         let certain = |all: &[ServiceStats]| all.iter().map(certain_service).collect::<Vec<_>>();
         prop_assert_eq!(certain(&got), certain(&exact));
         for (got, exact) in got.iter().zip(&exact) {
