@@ -218,6 +218,9 @@ pub type Parts = Arc<dyn Fn(usize, &[u8]) -> Option<Vec<Range<usize>>> + Send + 
 /// Receives partition and clustering of each row.
 pub type EachKey<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) + Send);
 
+/// Receives the clustering of each row of a scan.
+pub type EachClustering<'a> = &'a mut (dyn FnMut(&[u8]) + Send);
+
 /// A row. Its value may be reduced to the selected parts, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -293,6 +296,12 @@ pub trait Driver: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// Passes the clustering of each row of a scan to `each`, in ascending order, without reading values. The limit and the order
+    /// of the scan are ignored. If that is not possible, returns `false` and lists no key.
+    async fn keys_of(&self, _: &Scan, _: EachClustering<'_>) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Deletes rows, including damaged ones. A missing row is not an error. On return the deletion is as durable as the
     /// rows of a `put`.
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()>;
@@ -352,6 +361,10 @@ impl<D: Driver + ?Sized> Driver for Arc<D> {
 
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
         (**self).keys(table, each).await
+    }
+
+    async fn keys_of(&self, scan: &Scan, each: EachClustering<'_>) -> Result<bool> {
+        (**self).keys_of(scan, each).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use crate::driver::{Capabilities, Delete, Driver, EachKey, Info, Order, Row, RowStream, Scan, Table};
+use crate::driver::{
+    Capabilities, Delete, Driver, EachClustering, EachKey, Info, Order, Row, RowStream, Scan, Table,
+};
 use crate::{Error, Result};
 
 type Partition = BTreeMap<Vec<u8>, Bytes>;
@@ -120,6 +122,14 @@ impl Driver for MemoryDriver {
                 rows.keys().for_each(|clustering| each(partition, clustering));
             }
         }
+        Ok(true)
+    }
+
+    async fn keys_of(&self, scan: &Scan, each: EachClustering<'_>) -> Result<bool> {
+        let partitions = self.lock();
+        let rows = partitions.get(&(scan.table, scan.partition.clone())).filter(|_| !scan.is_empty());
+        let bounds = (scan.from.as_ref().map(Vec::as_slice), scan.to.as_ref().map(Vec::as_slice));
+        rows.into_iter().flat_map(|rows| rows.range::<[u8], _>(bounds)).for_each(|(key, _)| each(key));
         Ok(true)
     }
 

@@ -153,6 +153,11 @@ impl Index {
         }
     }
 
+    /// Calls `each` with the clustering of each row of a scan.
+    pub fn each_key_of(&self, scan: &Scan, each: &mut dyn FnMut(&[u8])) {
+        self.range(scan).into_iter().flatten().for_each(|(clustering, _)| each(clustering));
+    }
+
     /// Segments and their usage, oldest first.
     pub fn usage(&self) -> impl Iterator<Item = (u32, Usage)> {
         self.usage.iter().map(|(segment, usage)| (*segment, *usage))

@@ -50,8 +50,8 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_store::disk::{Disk, RealDisk};
 use tacho_store::driver::{
-    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, Row, RowStream, Scan,
-    Scanned, Verified,
+    Capabilities, Cut, Damaged, Delete, Driver, EachClustering, EachKey, Health, Info, Order, Parts, Row,
+    RowStream, Scan, Scanned, Verified,
 };
 use tacho_store::lock::DirectoryLock;
 use tacho_store::threads::Threads;
@@ -518,6 +518,12 @@ impl Driver for Embedded {
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
         let directory = self.0.directory.read().unwrap_or_else(PoisonError::into_inner);
         directory.index.each_key(table, each);
+        Ok(true)
+    }
+
+    async fn keys_of(&self, scan: &Scan, each: EachClustering<'_>) -> Result<bool> {
+        let directory = self.0.directory.read().unwrap_or_else(PoisonError::into_inner);
+        directory.index.each_key_of(scan, each);
         Ok(true)
     }
 

@@ -124,9 +124,16 @@ fn row(partition: &[u8], clustering: &[u8], value: &[u8]) -> Row {
     }
 }
 
-/// Clustering keys of a scan, in the order of the scan.
+/// Clustering keys of a scan, in the order of the scan. If the driver lists keys, it must list these.
 async fn keys(driver: &dyn Driver, scan: Scan) -> Result<Vec<Vec<u8>>, String> {
-    Ok(rows(driver, scan).await?.into_iter().map(|r| r.clustering).collect())
+    let is_whole = scan.limit.is_none() && scan.order == Order::Ascending;
+    let mut listed = Vec::new();
+    let is_listed = driver.keys_of(&scan, &mut |key| listed.push(key.to_vec())).await.map_err(say)?;
+    let scanned: Vec<_> = rows(driver, scan.clone()).await?.into_iter().map(|r| r.clustering).collect();
+    if is_listed && is_whole && listed != scanned {
+        return Err(format!("{scan:?} has the keys {scanned:?}, but {listed:?} are listed"));
+    }
+    Ok(scanned)
 }
 
 async fn rows(driver: &dyn Driver, scan: Scan) -> Result<Vec<Row>, String> {

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::driver::{
-    Capabilities, Damaged, Delete, Driver, EachKey, Health, Info, PinnedFile, Row, RowStream, Scan, Scanned,
-    Table, Verified,
+    Capabilities, Damaged, Delete, Driver, EachClustering, EachKey, Health, Info, PinnedFile, Row, RowStream,
+    Scan, Scanned, Table, Verified,
 };
 use crate::{Error, ErrorKind, Result};
 use tacho_model::Random;
@@ -301,6 +301,10 @@ impl<D: Driver> Driver for Faulty<D> {
 
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
         self.inner.keys(table, each).await
+    }
+
+    async fn keys_of(&self, scan: &Scan, each: EachClustering<'_>) -> Result<bool> {
+        self.inner.keys_of(scan, each).await
     }
 
     async fn delete(&self, mut deletes: Vec<Delete>) -> Result<()> {

@@ -12,8 +12,8 @@ use futures_util::StreamExt;
 
 use crate::Result;
 use crate::driver::{
-    Capabilities, Cut, Delete, Driver, EachKey, Health, Info, Parts, PinnedFile, Row, RowStream, Scan,
-    Scanned, Table, Verified,
+    Capabilities, Cut, Delete, Driver, EachClustering, EachKey, Health, Info, Parts, PinnedFile, Row,
+    RowStream, Scan, Scanned, Table, Verified,
 };
 
 /// Number of latency buckets. Their bounds double from 2^10 ns (about 1 us). The last bucket holds all calls above 2^35
@@ -184,6 +184,10 @@ impl<D: Driver> Driver for Metrics<D> {
 
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
         self.inner.keys(table, each).await
+    }
+
+    async fn keys_of(&self, scan: &Scan, each: EachClustering<'_>) -> Result<bool> {
+        self.inner.keys_of(scan, each).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {

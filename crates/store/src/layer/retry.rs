@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::driver::{
-    Capabilities, Cut, Damaged, Delete, Driver, EachKey, Health, Info, Order, Parts, PinnedFile, Row,
-    RowStream, Scan, Scanned, Table, Verified,
+    Capabilities, Cut, Damaged, Delete, Driver, EachClustering, EachKey, Health, Info, Order, Parts,
+    PinnedFile, Row, RowStream, Scan, Scanned, Table, Verified,
 };
 use crate::{Error, Result};
 use tacho_model::Random;
@@ -164,6 +164,10 @@ impl<D: Driver> Driver for Retry<D> {
 
     async fn keys(&self, table: Table, each: EachKey<'_>) -> Result<bool> {
         self.inner.keys(table, each).await
+    }
+
+    async fn keys_of(&self, scan: &Scan, each: EachClustering<'_>) -> Result<bool> {
+        self.inner.keys_of(scan, each).await
     }
 
     async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
