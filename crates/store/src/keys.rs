@@ -54,7 +54,7 @@ impl Span {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ChunkKey {
     pub span: Span,
     pub start: Timestamp,
@@ -62,7 +62,7 @@ pub struct ChunkKey {
     pub number: u32,
 }
 
-const CHUNK_KEY_BYTES: usize = 22;
+pub const CHUNK_KEY_BYTES: usize = 22;
 const SHOWN_BYTES_MAX: usize = 32;
 
 impl ChunkKey {

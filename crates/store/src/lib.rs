@@ -80,6 +80,7 @@ pub mod policy;
 mod read;
 mod recover;
 mod refusal;
+mod rollup;
 mod scatter;
 mod seal;
 pub mod sectors;
@@ -101,6 +102,7 @@ pub mod fuzzing {
         ChunkKey, StoreFact, clock_row, decode_session, decode_store_fact, flushed_row, identity_row,
         sequence_row, session_row, stored_row,
     };
+    pub use crate::rollup::{Rollup, RollupKey, summary as rollup_summary};
     pub use crate::upkeep::fuzzing::{Lives, Tombstone, decode_life};
 }
 

@@ -8,8 +8,8 @@ use libfuzzer_sys::fuzz_target;
 use tacho_fuzz::bounded;
 use tacho_model::MatchOp;
 use tacho_store::fuzzing::{
-    ChunkKey, Lives, StoreFact, Tombstone, clock_row, decode_life, decode_session, decode_store_fact,
-    flushed_row, identity_row, sequence_row, session_row, stored_row,
+    ChunkKey, Lives, Rollup, RollupKey, StoreFact, Tombstone, clock_row, decode_life, decode_session,
+    decode_store_fact, flushed_row, identity_row, rollup_summary, sequence_row, session_row, stored_row,
 };
 use tacho_store::{Error, ErrorKind, Row, Table};
 
@@ -24,6 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     for fact in FACTS {
         store_fact(&row("store", fact.as_bytes(), bytes));
     }
+    rollup(bytes);
     let Some((id, value)) = bytes.split_first_chunk::<16>() else { return };
     session(&row("sessions", id, value));
     life(&row("lives", id, value));
@@ -84,6 +85,22 @@ fn life(row: &Row) {
             assert!(again.value.len() <= row.value.len());
         }
         Err(error) => check(&error, &shown(&row.clustering)),
+    }
+}
+
+/// A roll-up with this key, or with the key of its first chunk, and with correct checksums.
+fn rollup(bytes: &[u8]) {
+    let Some((key, head)) = bytes.split_first_chunk::<32>() else { return };
+    let length = u32::try_from(head.len()).expect("a short input");
+    let mut value = [&b"TRUP\x01"[..], &length.to_le_bytes(), head].concat();
+    value.extend_from_slice(&crc32c::crc32c(&value).to_le_bytes());
+    let row = row("rollups", key, &value);
+    match bounded(4_096 + 64 * head.len(), || Rollup::decode(&row)) {
+        Ok(rollup) => assert_eq!(rollup.key, RollupKey::decode(&row.clustering).expect("a decoded row")),
+        Err(error) => check(&error, ""),
+    }
+    if let Err(error) = rollup_summary(&row) {
+        check(&error, "");
     }
 }
 

@@ -2,275 +2,13 @@
 //! same calls. Both are true after random calls, flushes, merges, deletions and restarts, and with damaged filters and
 //! summaries. Both kinds of reads take only a small part of the bytes of chunks that they can skip.
 
-use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID, SummarizedChunk};
-use tacho_drivers::embedded::Embedded;
-use tacho_model::{
-    Attribute, AttributeValue, Batch, Event, EventKind, ExecutionSeries, Labels, ManualClock, Matcher,
-    Operation, OperationKind, Random, Segment, TimeRange, TraceId,
-};
-use tacho_store::driver::{Capabilities, Cut, Delete, Info, Parts, RowStream, Scan, Scanned};
-use tacho_store::{Driver, Needed, Options, Result, Row, Store};
+use tacho_chunk::{Chunk, ExecutionBlock};
+use tacho_model::{Matcher, Random, TimeRange};
+use tacho_store::Needed;
 
-/// With this number of segments, a chunk is long enough that the driver reads only parts of it.
-const SEGMENTS: u64 = 1_200;
-
-fn labels(service: usize) -> Arc<Labels> {
-    Arc::new(Labels::new([("service", ["a", "b", "c"][service])]).unwrap())
-}
-
-/// The request id with this number: an integer, a text, or a UUID.
-fn request(number: u64) -> AttributeValue {
-    match number % 3 {
-        0 => AttributeValue::Integer(number.cast_signed()),
-        1 => AttributeValue::Text(format!("request {number}").into()),
-        _ => AttributeValue::Text(format!("00000000-0000-4000-8000-{number:012x}").into()),
-    }
-}
-
-/// Ids that no codec makes shorter, so that rows are long.
-fn noise(number: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    number.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// A segment with one call. If `number` is a multiple of 4, the call has a request id.
-fn segment(number: u64, start: i64) -> Segment {
-    let id = || Attribute { call: 0, key: REQUEST_ID.into(), value: request(number) };
-    Segment {
-        trace: TraceId(u128::from(noise(number)) << 64 | u128::from(noise(!number))),
-        base: noise(number << 20),
-        part: 0,
-        parent: None,
-        thread: "main".into(),
-        start,
-        carried: Vec::new(),
-        first_call: 0,
-        events: vec![
-            Event { delta: 0, kind: EventKind::Enter(0) },
-            Event { delta: number % 977, kind: EventKind::Exit },
-        ],
-        attributes: number.is_multiple_of(4).then(id).into_iter().collect(),
-    }
-}
-
-fn batch(service: usize, segments: Vec<Segment>) -> Batch {
-    let operations = vec![Operation { kind: OperationKind::Method, name: "m".into() }];
-    let series = ExecutionSeries { labels: labels(service), operations, segments };
-    Batch { executions: vec![series], ..Batch::default() }
-}
-
-/// The embedded driver. Counts the bytes of values that are read.
-struct Counting {
-    driver: Embedded,
-    bytes: AtomicUsize,
-}
-
-impl Counting {
-    fn count(&self, rows: &[Vec<Scanned<Cut>>]) {
-        let bytes: usize = rows.iter().flatten().flatten().map(|cut| cut.row.value.len()).sum();
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
-#[async_trait]
-impl Driver for Counting {
-    fn info(&self) -> Info {
-        self.driver.info()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.driver.capabilities()
-    }
-
-    async fn put(&self, rows: Vec<Row>) -> Result<()> {
-        self.driver.put(rows).await
-    }
-
-    async fn scan(&self, scan: Scan) -> Result<RowStream> {
-        self.driver.scan(scan).await
-    }
-
-    async fn read(&self, scans: Vec<Scan>) -> Result<Vec<Vec<Scanned>>> {
-        let rows = self.driver.read(scans).await?;
-        let cut = |row: &Scanned| row.clone().map(Cut::from);
-        self.count(&rows.iter().map(|rows| rows.iter().map(cut).collect()).collect::<Vec<_>>());
-        Ok(rows)
-    }
-
-    async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
-        let rows = self.driver.read_parts(scans, parts).await?;
-        self.count(&rows);
-        Ok(rows)
-    }
-
-    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
-        self.driver.delete(deletes).await
-    }
-}
-
-struct Bench {
-    directory: tempfile::TempDir,
-    driver: Option<Arc<Counting>>,
-    store: Option<Arc<Store>>,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        Self { directory, driver: None, store: None }
-    }
-
-    /// Opens the store, and waits for the end of the previous store.
-    async fn open(&mut self) {
-        if let Some(store) = self.store.take() {
-            store.close().await.unwrap();
-        }
-        if let Some(driver) = self.driver.take() {
-            // The tasks of the store end after its last owner is gone.
-            while Arc::strong_count(&driver) > 1 {
-                tokio::task::yield_now().await;
-            }
-        }
-        let driver = Embedded::open(&self.directory.path().join("chunks")).await.unwrap();
-        let driver = Arc::new(Counting { driver, bytes: AtomicUsize::new(0) });
-        let options = Options { merge_in_background: false, ..Options::default() };
-        let (journals, clock) = (self.directory.path().join("journal"), Arc::new(ManualClock::new(1_000)));
-        std::fs::create_dir_all(&journals).unwrap();
-        self.store = Some(Store::open(driver.clone(), &journals, options, clock).await.unwrap());
-        self.driver = Some(driver);
-    }
-
-    fn store(&self) -> &Arc<Store> {
-        self.store.as_ref().unwrap()
-    }
-
-    fn bytes_read(&self) -> usize {
-        self.driver.as_ref().unwrap().bytes.swap(0, Ordering::Relaxed)
-    }
-
-    /// Traces and starts of the needed segments that `is_wanted` accepts, of all services.
-    async fn read(
-        &self,
-        range: TimeRange,
-        needed: Needed<'_>,
-        is_wanted: impl Fn(&ExecutionBlock, usize) -> bool,
-    ) -> BTreeSet<(u128, i64)> {
-        let mut found = BTreeSet::new();
-        for service in 0..3 {
-            let room = AtomicUsize::new(usize::MAX);
-            let read = self
-                .store()
-                .executions_of(labels(service).id(), range, &room, needed, |_| true)
-                .await
-                .unwrap();
-            for block in read.whole().unwrap() {
-                let wanted = (0..block.len()).filter(|row| is_wanted(&block, *row));
-                found.extend(wanted.map(|row| (block.row(row).trace().0, block.row(row).start())));
-            }
-        }
-        found
-    }
-
-    /// Counts and sums the calls that were entered in a range, with the summaries if `is_summed`. Also returns the number of used
-    /// and of damaged summaries.
-    async fn count(&self, range: TimeRange, is_summed: bool) -> ([u64; 2], usize, usize) {
-        let (sums, used, damaged) = (Mutex::new([0, 0]), AtomicUsize::new(0), AtomicUsize::new(0));
-        let add = |count, total| {
-            let mut sums = sums.lock().unwrap();
-            *sums = [sums[0] + count, sums[1] + total];
-        };
-        let accept = |summary: std::result::Result<&CallSummary, String>| {
-            if let Ok(summary) = summary {
-                summary.cells.iter().for_each(|cell| add(cell.count, cell.total_ns));
-                used.fetch_add(1, Ordering::Relaxed);
-                return true;
-            }
-            damaged.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        for service in 0..3 {
-            let room = AtomicUsize::new(usize::MAX);
-            let needed = if is_summed { Needed::Unsummarized(&accept) } else { Needed::All };
-            let id = labels(service).id();
-            let read = self.store().executions_of(id, range, &room, needed, |_| true).await.unwrap();
-            for block in read.whole().unwrap() {
-                let within = block.rows().filter(|row| range.contains(row.start()));
-                within.for_each(|row| add(1, row.duration()));
-            }
-        }
-        (sums.into_inner().unwrap(), used.into_inner(), damaged.into_inner())
-    }
-
-    /// The duration of the slowest call of a service in a range, from a read by rank, and the number of blocks that it read.
-    async fn slowest(&self, service: usize, range: TimeRange) -> (Option<u64>, usize) {
-        let (best, blocks) = (Mutex::new(None), AtomicUsize::new(0));
-        let rank = |chunk: std::result::Result<SummarizedChunk<'_>, String>| {
-            let Ok(chunk) = chunk else { return Some(u64::MAX) };
-            assert!(chunk.segments > 0 && chunk.range.start <= chunk.range.end);
-            chunk.summary.cells.iter().map(|cell| cell.max_ns).max()
-        };
-        let is_needed = |rank, _| best.lock().unwrap().is_none_or(|best| best < rank);
-        let keep = |block: &ExecutionBlock| {
-            blocks.fetch_add(1, Ordering::Relaxed);
-            let within = block.rows().filter(|row| range.contains(row.start()));
-            let mut best = best.lock().unwrap();
-            *best = within.map(|row| Some(row.duration())).max().unwrap_or(None).max(*best);
-            false
-        };
-        let needed = Needed::Ranked { rank: &rank, is_needed: &is_needed };
-        let (id, room) = (labels(service).id(), AtomicUsize::new(usize::MAX));
-        self.store().executions_of(id, range, &room, needed, keep).await.unwrap().whole().unwrap();
-        let found = *best.lock().unwrap();
-        (found, blocks.into_inner())
-    }
-
-    async fn check_slowest(&self, range: TimeRange) {
-        for service in 0..3 {
-            let mut all = Vec::new();
-            for block in self.store().executions(labels(service).id(), range).await.unwrap() {
-                let within = block.rows().filter(|row| range.contains(row.start()));
-                all.extend(within.map(|row| row.duration()));
-            }
-            assert_eq!(self.slowest(service, range).await.0, all.into_iter().max(), "{service} {range:?}");
-        }
-    }
-
-    async fn check_counts(&self, range: TimeRange) {
-        let (summed, ..) = self.count(range, true).await;
-        assert_eq!(summed, self.count(range, false).await.0, "{range:?}");
-    }
-
-    async fn check(&self, numbers: Range<u64>, range: TimeRange) {
-        for number in numbers {
-            let id = segment(number, 0).trace;
-            let (is_it, known) = (|trace| trace == id, [id]);
-            let has_it = |block: &ExecutionBlock, row| block.row(row).trace() == id;
-            let all = self.read(range, Needed::All, has_it).await;
-            let traces = Needed::Traces { accepts: &is_it, known: Some(&known) };
-            assert_eq!(self.read(range, traces, has_it).await, all, "trace of segment {number}");
-
-            // A client sends each id as text.
-            let text = AttributeData::new(&request(number)).to_string();
-            let known = [AttributeData::new(&AttributeValue::Text(text.as_str().into()))];
-            let is_it = |value: &AttributeData| value.to_string() == text;
-            let has_it = |block: &ExecutionBlock, row| {
-                block.row(row).attributes().any(|a| &**a.key == REQUEST_ID && is_it(a.value))
-            };
-            let requests = Needed::Attribute { key: REQUEST_ID, accepts: &is_it, known: Some(&known) };
-            let all = self.read(range, Needed::All, has_it).await;
-            assert_eq!(self.read(range, requests, has_it).await, all, "request of segment {number}");
-        }
-    }
-}
+use crate::calls::{Bench, SEGMENTS, batch, damage, segment};
 
 #[tokio::test]
 async fn chosen_ids_are_found_as_in_a_read_of_everything() {
@@ -338,7 +76,7 @@ async fn few_bytes_of_other_chunks_are_read_and_damaged_filters_hide_no_record()
     assert!(few * 2 < all, "{few} of {all} bytes");
 
     bench.open().await;
-    damage(&bench.directory.path().join("chunks"), |chunk, header| {
+    damage_chunks(&bench.directory.path().join("chunks"), |chunk, header| {
         // The first 512 bytes of the filter are now 0, so this part of the filter denies every id.
         chunk[header..header + 512].fill(0);
     });
@@ -375,7 +113,7 @@ async fn summaries_replace_chunks_and_calls_replace_damaged_summaries() {
     assert_eq!((left, used), (bench.count(TimeRange::ALL, false).await.0, 9));
 
     bench.open().await;
-    damage(&bench.directory.path().join("chunks"), |chunk, _| {
+    damage_chunks(&bench.directory.path().join("chunks"), |chunk, _| {
         let summary = Chunk::summary_parts(chunk).unwrap()[1].start;
         chunk[summary + 20] ^= 1;
     });
@@ -412,26 +150,12 @@ async fn chunks_are_read_by_rank_until_none_is_needed() {
     bench.check_slowest(TimeRange::new(0, 49)).await;
 }
 
-/// Changes each chunk in the segment files of a directory. `change` gets the bytes from the start of a chunk, and the end of
+/// Changes the ten chunks in the segment files of a directory. `change` gets the bytes from the start of a chunk, and the end of
 /// its header.
-fn damage(directory: &Path, change: impl Fn(&mut [u8], usize)) {
-    let mut damaged = 0;
-    for file in std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()) {
-        if file.extension().is_none_or(|extension| extension != "segment") {
-            continue;
-        }
-        let mut bytes = std::fs::read(&file).unwrap();
-        let chunks: Vec<usize> = bytes
-            .windows(6)
-            .enumerate()
-            .filter_map(|(at, window)| (window == b"TCHK\x05\x03").then_some(at))
-            .collect();
-        for at in chunks {
-            let header = u32::from_le_bytes(bytes[at + 8..at + 12].try_into().unwrap()) as usize;
-            change(&mut bytes[at..], 20 + header);
-            damaged += 1;
-        }
-        std::fs::write(&file, bytes).unwrap();
-    }
+fn damage_chunks(directory: &Path, change: impl Fn(&mut [u8], usize)) {
+    let damaged = damage(directory, b"TCHK\x05\x03", |chunk| {
+        let header = u32::from_le_bytes(chunk[8..12].try_into().unwrap()) as usize;
+        change(chunk, 20 + header);
+    });
     assert_eq!(damaged, 10);
 }

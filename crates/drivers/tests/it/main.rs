@@ -1,6 +1,7 @@
 //! The tests of the embedded driver, except the conformance suites of all drivers. They are modules of one test binary, which is
 //! linked faster than many.
 
+mod calls;
 mod common;
 mod damage;
 mod every_byte;
@@ -10,5 +11,6 @@ mod generations;
 mod golden;
 mod missing_end;
 mod recovery;
+mod rollups;
 mod torn_end;
 mod verify;

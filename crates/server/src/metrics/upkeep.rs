@@ -27,7 +27,7 @@ fn now(name: &'static str, help: &'static str, read: fn(&UpkeepStats) -> u64) ->
 
 impl Default for UpkeepFigures {
     fn default() -> Self {
-        let totals: [Total; 15] = [
+        let totals: [Total; 16] = [
             total("tacho_merges_total", "Merges of chunks.", |s| s.merges),
             total("tacho_merge_chunks_in_total", "Chunks that merges replaced.", |s| s.chunks_in),
             total("tacho_merge_chunks_out_total", "Chunks that merges wrote.", |s| s.chunks_out),
@@ -51,6 +51,7 @@ impl Default for UpkeepFigures {
             total("tacho_deletions_total", "Deletions requested.", |s| s.deletions),
             total("tacho_deletions_done_total", "Deletions completed.", |s| s.deletions_done),
             total("tacho_series_forgotten_total", "Series removed from the index.", |s| s.series_forgotten),
+            total("tacho_rollups_total", "Roll-ups of summaries of calls written.", |s| s.rollups),
             total("tacho_merge_failures_total", "Failed merges; they are retried.", |s| s.failures),
             total(
                 "tacho_verified_bytes_total",

@@ -14,8 +14,13 @@ use crate::keys::{
     CLOCK, FLUSHED, IDENTITY, JOURNALS, SEQUENCE, SESSIONS, STORE, STORED, decode_session, decode_store_fact,
 };
 use crate::kinds::plural;
+use crate::rollup::{Rollup, series_of, summary};
 use crate::upkeep::{LIVES, TOMBSTONES, Tombstone, decode_life};
 use crate::{Error, ErrorKind, Result};
+
+/// The effect of a damaged roll-up.
+const UNROLLED: &str =
+    "nothing is lost: the summaries of its chunks are read until the server writes it again";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
@@ -143,6 +148,13 @@ impl Checker {
             }),
             TOMBSTONES => Tombstone::decode(&row).map(drop),
             LIVES => decode_life(&row).map(drop),
+            // A repair may change the chunks of a roll-up. The server writes roll-ups again.
+            partition if series_of(partition).is_some() => {
+                match Rollup::decode(&row).and_then(|_| summary(&row)) {
+                    Ok(_) => return Ok(Verdict::default()),
+                    Err(error) => Err(error),
+                }
+            }
             // Newer versions may have other partitions, which this version may ignore.
             _ => Ok(()),
         };
@@ -151,10 +163,14 @@ impl Checker {
             Err(error) if error.kind() == ErrorKind::Version => Err(error),
             Err(error) => {
                 let key = self.key(row.table, &row.partition, &row.clustering);
-                let is_learned_again = &*row.partition == LIVES;
+                let is_learned_again = &*row.partition == LIVES || series_of(&row.partition).is_some();
                 let loss = if is_learned_again || is_derived(&row) { Loss::Derivable } else { Loss::Fact };
+                let effect = match series_of(&row.partition) {
+                    Some(_) => UNROLLED,
+                    None => "the server may not start",
+                };
                 let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key).loss(loss);
-                Ok(Verdict::found(finding.effect("the server may not start")))
+                Ok(Verdict::found(finding.effect(effect)))
             }
         }
     }
@@ -179,6 +195,7 @@ impl Checker {
                 Loss::Derivable,
                 "values of the series are not rounded until the series is again known not to be a counter",
             ),
+            (partition, _) if series_of(partition).is_some() => (Loss::Derivable, UNROLLED),
             _ => (Loss::Fact, ""),
         };
         let finding = Finding::new(FindingKind::RowDamaged, place, reason).loss(loss);
@@ -197,7 +214,10 @@ impl Checker {
                 Ok((kind, group)) => format!("labels of {}", self.group_words(kind, group)),
                 Err(_) => format!("series row {}", text(clustering)),
             },
-            Table::Meta => format!("{} {}", text(partition), text(clustering)),
+            Table::Meta => match series_of(partition) {
+                Some(series) => format!("roll-up {} of series {series}", text(clustering)),
+                None => format!("{} {}", text(partition), text(clustering)),
+            },
         }
     }
 

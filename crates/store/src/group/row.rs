@@ -179,7 +179,7 @@ fn members(
 }
 
 /// The prefix of a row that a merge wrote. It describes the range of rows in the same partition that this row replaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Replacement {
     /// Sequence number of the merge (`upkeep/sequence.rs`). It is above the merge numbers of the replaced rows. A row without a
     /// prefix has merge number 0.

@@ -5,15 +5,19 @@
 //!   series.rs   entries or executions of one series
 //!   chunks.rs   lists all stored chunks of one series, without their records
 //!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
+//!   summaries.rs  rows of calls, or the summaries of their chunks (usage.rs); rolled.rs  those of roll-ups where possible
 //! ```
 //! Until the flush of a generation ends, its records are read from memory. Afterwards they are read from the driver. A read
 //! first reads the generations in memory. In the driver, the read ignores chunks of these generations, so that a flush
 //! during the read does not duplicate records.
 
 mod chunks;
+mod rolled;
 mod rows;
 pub mod samples;
 pub mod series;
+mod summaries;
+mod usage;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +34,9 @@ use crate::upkeep::{Mask, Masks, Snapshots};
 use crate::{Error, ErrorKind, Result};
 
 pub use chunks::{ChunkInfo, chunks};
+pub use rows::head as row_head;
 pub use series::Needed;
+pub use summaries::summary as row_summary;
 
 /// The parts of the store that a read uses. A read changes only the registered snapshots and the count of unreadable rows.
 pub struct Reader {

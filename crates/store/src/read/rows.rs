@@ -1,14 +1,13 @@
 //! Selects the rows of one partition that a reader uses: the rows that its snapshot sees and that no other row replaces.
 //! Damaged rows are included, so that they are reported.
 
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use tacho_chunk::{CallSummary, Chunk, Header, SummarizedChunk};
+use tacho_chunk::Chunk;
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
 use super::Reader;
@@ -35,7 +34,7 @@ pub struct Found {
 
 impl Found {
     /// Decodes a row. Returns `None` if the snapshot does not see it.
-    fn of(row: Scanned<Cut>, snapshot: &Snapshot) -> Result<Option<(Self, Option<Replacement>, u64)>> {
+    pub fn of(row: Scanned<Cut>, snapshot: &Snapshot) -> Result<Option<(Self, Option<Replacement>, u64)>> {
         let (Ok(Cut { row: Row { partition, clustering, value, .. }, .. })
         | Err(Damaged { partition, clustering, value, .. })) = &row;
         if !snapshot.sees(partition, clustering) {
@@ -72,7 +71,7 @@ impl Found {
     }
 
     /// Whether the row has data to read or damage to report.
-    fn counts(&self) -> bool {
+    pub fn counts(&self) -> bool {
         !self.chunk.is_empty() || self.damaged.is_some()
     }
 
@@ -175,7 +174,7 @@ pub async fn each_live(
 }
 
 /// Number of rows whose fronts (header and filters) are read at once. A front usually takes about 10 KiB.
-const FRONTS: usize = 64;
+pub const FRONTS: usize = 64;
 
 /// Like [`each_live`], for chunks with filters. Reads the header and the filters of each chunk first, and the whole row only if
 /// `is_needed` accepts them. Rows without a readable front are needed.
@@ -196,125 +195,9 @@ pub async fn each_needed(
     each_of(reader, place, needed, snapshot, &mut each).await
 }
 
-/// How a reader that accepts summaries uses a chunk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    Nothing,
-    /// The reader uses the summary of the chunk. If the chunk has no usable summary, the reader uses the calls.
-    Summary,
-    Calls,
-}
-
-/// Like [`each_unsummarized`], but the summaries only show which chunks a reader needs, and in which order. `rank` gets each
-/// summary, and returns the rank of the chunk; `None` if the reader does not need the chunk. Then the rows are read by
-/// descending rank, those without a usable summary first. Each is read only if `is_needed` accepts its rank and its number of
-/// segments.
-pub async fn each_ranked(
-    reader: &Reader,
-    place: (Kind, SeriesId),
-    range: TimeRange,
-    snapshot: &Snapshot,
-    usage: impl Fn(&ChunkKey, &Header) -> Use,
-    (rank, is_needed): (
-        impl Fn(Result<SummarizedChunk<'_>, String>) -> Option<u64>,
-        impl Fn(u64, usize) -> bool,
-    ),
-    mut each: impl FnMut(Found) -> Result<()>,
-) -> Result<()> {
-    let (certain, summed) = used(reader, place, range, snapshot, usage).await?;
-    let mut ranked: Vec<(u64, usize, ChunkKey)> = certain.into_iter().map(|key| (u64::MAX, 0, key)).collect();
-    let add = |key: &ChunkKey, summary: Option<Result<SummarizedChunk<'_>, String>>| {
-        let segments =
-            summary.as_ref().and_then(|chunk| chunk.as_ref().ok()).map_or(0, |chunk| chunk.segments);
-        ranked.extend(summary.map_or(Some(u64::MAX), &rank).map(|rank| (rank, segments, *key)));
-    };
-    each_summary(reader, place, &summed, snapshot, add).await?;
-    ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
-    // The iterator asks for each chunk directly before it is read.
-    let needed = ranked.into_iter().filter(|(rank, segments, _)| is_needed(*rank, *segments));
-    let needed = needed.map(|(.., key)| key);
-    each_of(reader, place, needed, snapshot, &mut each).await
-}
-
-/// Like [`each_live`], for chunks with summaries. First reads the header of each chunk, and passes it to `usage`. Then reads the
-/// summaries of the chunks with [`Use::Summary`], and passes them to `accepts`. For a damaged summary, `accepts` gets a text.
-/// Last reads whole rows: those with [`Use::Calls`], those without a summary, and those whose summary `accepts` refuses.
-pub async fn each_unsummarized(
-    reader: &Reader,
-    place: (Kind, SeriesId),
-    range: TimeRange,
-    snapshot: &Snapshot,
-    usage: impl Fn(&ChunkKey, &Header) -> Use,
-    accepts: impl Fn(Result<&CallSummary, String>) -> bool,
-    mut each: impl FnMut(Found) -> Result<()>,
-) -> Result<()> {
-    let (mut needed, summed) = used(reader, place, range, snapshot, usage).await?;
-    let add = |key: &ChunkKey, summary: Option<Result<SummarizedChunk<'_>, String>>| {
-        let is_used = summary.is_some_and(|summary| accepts(summary.map(|chunk| chunk.summary)));
-        needed.extend((!is_used).then_some(*key));
-    };
-    each_summary(reader, place, &summed, snapshot, add).await?;
-    each_of(reader, place, needed, snapshot, &mut each).await
-}
-
-/// The rows whose calls are certainly needed, and the rows with a summary.
-async fn used(
-    reader: &Reader,
-    place: (Kind, SeriesId),
-    range: TimeRange,
-    snapshot: &Snapshot,
-    usage: impl Fn(&ChunkKey, &Header) -> Use,
-) -> Result<(Vec<ChunkKey>, Vec<ChunkKey>)> {
-    let usage_of_row = |row: &Found| match Chunk::open_header(&row.chunk, row.whole) {
-        Ok(header) if row.damaged.is_none() => usage(&row.key, &header),
-        _ if row.counts() => Use::Calls,
-        _ => Use::Nothing,
-    };
-    let rows = fronts(reader, place, (range, Arc::new(head)), snapshot, usage_of_row).await?;
-    let of = |wanted: Use| rows.iter().filter(move |(_, usage)| *usage == wanted).map(|(key, _)| *key);
-    Ok((of(Use::Calls).collect(), of(Use::Summary).collect()))
-}
-
-/// Passes the summary of each row to `add`: a text for a damaged summary; `None` if the row is damaged or has no summary, or if a
-/// newer version wrote the summary.
-async fn each_summary(
-    reader: &Reader,
-    place: (Kind, SeriesId),
-    keys: &[ChunkKey],
-    snapshot: &Snapshot,
-    mut add: impl FnMut(&ChunkKey, Option<Result<SummarizedChunk<'_>, String>>),
-) -> Result<()> {
-    for keys in keys.chunks(FRONTS) {
-        let scans = keys.iter().map(|key| chunk_row_scan(place.0, place.1, key)).collect();
-        let rows = reader.driver.read_parts(scans, Arc::new(summary)).await?;
-        for (key, row) in keys.iter().zip(rows) {
-            let found = row.into_iter().next().map(|row| Found::of(row, snapshot)).transpose()?.flatten();
-            let Some((row, ..)) = found else { continue };
-            let header = Chunk::open_header(&row.chunk, row.whole);
-            match (header, Chunk::open_summary(&row.chunk, row.whole)) {
-                (Ok(header), Ok(Some(summary))) if row.damaged.is_none() => {
-                    let segments = header.tables.map_or(0, |tables| tables.segments);
-                    let range = TimeRange::new(header.start, header.end);
-                    add(key, Some(Ok(SummarizedChunk { summary: &summary, segments, range })));
-                }
-                (_, Ok(_) | Err(tacho_chunk::Error::SummaryVersion { .. })) => add(key, None),
-                (_, Err(_)) if row.damaged.is_some() => add(key, None),
-                (_, Err(error)) => add(key, Some(Err(summary_words(place, key, &error)))),
-            }
-        }
-        tokio::task::yield_now().await;
-    }
-    Ok(())
-}
-
-fn summary_words((kind, partition): (Kind, SeriesId), key: &ChunkKey, error: &tacho_chunk::Error) -> String {
-    let (start, generation) = (key.start, key.generation);
-    format!("{error} (kind {}, partition {partition}, start {start}, generation {generation})", kind.name())
-}
-
 /// Reads the selected parts of the rows of a partition, and passes each row to `decide`. Returns the results for the rows that
 /// no other row replaces.
-async fn fronts<T>(
+pub async fn fronts<T>(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
     (range, parts): (TimeRange, Parts),
@@ -349,7 +232,7 @@ async fn fronts<T>(
     Ok(rows.filter(|(_, alive)| *alive).map(|(row, _)| row).collect())
 }
 
-async fn each_of(
+pub async fn each_of(
     reader: &Reader,
     (kind, partition): (Kind, SeriesId),
     keys: impl IntoIterator<Item = ChunkKey>,
@@ -377,21 +260,10 @@ fn front(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
 }
 
 /// The header of a chunk, with the prefix of its row.
-fn head(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
+pub fn head(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
     let before = replacement_bytes(value)?;
     let header = Chunk::summary_parts(value.get(before..)?)?.into_iter().next()?;
     Some(std::iter::once(0..before.checked_add(header.end)?).collect())
-}
-
-/// The header and the summary of a chunk, with the prefix of its row.
-fn summary(_: usize, value: &[u8]) -> Option<Vec<Range<usize>>> {
-    let before = replacement_bytes(value)?;
-    let parts = Chunk::summary_parts(value.get(before..)?)?.into_iter();
-    let mut parts: Vec<Range<usize>> = parts
-        .map(|part| Some(part.start.checked_add(before)?..part.end.checked_add(before)?))
-        .collect::<Option<_>>()?;
-    parts.first_mut()?.start = 0;
-    Some(parts)
 }
 
 fn hand_out(

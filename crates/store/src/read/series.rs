@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
-use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, Header, REQUEST_ID, SummarizedChunk};
+use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID, SummarizedChunk};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
-use super::rows::{Found, Lost, Use, each_live, each_needed, each_ranked, each_unsummarized};
+use super::rows::{Found, Lost, each_live, each_needed};
+use super::summaries::{each_ranked, each_unsummarized};
+use super::usage::Use;
 use super::{Reader, read_memory, take_room};
 use crate::Result;
 use crate::damage::{Damages, Read};
@@ -173,16 +175,14 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// `may_cut`: the summary of a chunk is used even if the range cuts the chunk.
-    fn usage(&self, key: &ChunkKey, header: &Header, may_cut: bool) -> Use {
-        let times = TimeRange::new(header.start, header.end);
-        if key.generation >= self.oldest || !times.overlaps(&self.range) {
+    /// `may_cut`: a summary is used even if the range cuts the chunk. Chunks of generations in memory are not used.
+    fn usage(&self, (first, last): (u64, u64), times: TimeRange, has_summary: bool, may_cut: bool) -> Use {
+        if first >= self.oldest || !times.overlaps(&self.range) {
             return Use::Nothing;
         }
         let is_within = self.range.contains(times.start) && self.range.contains(times.end);
-        let is_masked = self.masks.iter().any(|mask| mask.may_hide(key.generation, &times));
-        let has_summary = header.summary.is_some_and(|summary| summary.bytes > 0);
-        if has_summary && (is_within || may_cut) && !is_masked { Use::Summary } else { Use::Calls }
+        let is_usable = last < self.oldest && !self.masks.iter().any(|mask| mask.may_hide(first, &times));
+        if has_summary && (is_within || may_cut) && is_usable { Use::Summary } else { Use::Calls }
     }
 }
 
@@ -227,13 +227,17 @@ async fn stored<T, U>(
     match needed {
         None => each_live(reader, (kind, id), range, &wanted.snapshot, each).await?,
         Some(Needed::Unsummarized(accepts)) => {
-            let usage = |key: &ChunkKey, header: &Header| wanted.usage(key, header, false);
-            each_unsummarized(reader, (kind, id), range, &wanted.snapshot, usage, accepts, each).await?;
+            let usage = |generations: (u64, u64), times: TimeRange, has_summary: bool| {
+                wanted.usage(generations, times, has_summary, false)
+            };
+            each_unsummarized(reader, (kind, id), range, &wanted.snapshot, &usage, accepts, each).await?;
         }
         Some(Needed::Ranked { rank, is_needed }) => {
-            let usage = |key: &ChunkKey, header: &Header| wanted.usage(key, header, true);
+            let usage = |generations: (u64, u64), times: TimeRange, has_summary: bool| {
+                wanted.usage(generations, times, has_summary, true)
+            };
             let ranking = (rank, is_needed);
-            each_ranked(reader, (kind, id), range, &wanted.snapshot, usage, ranking, each).await?;
+            each_ranked(reader, (kind, id), range, &wanted.snapshot, &usage, ranking, each).await?;
         }
         Some(needed) => {
             let is_needed = |key: &ChunkKey, front: &Chunk<'_>| {

@@ -31,6 +31,8 @@ pub struct UpkeepStats {
     pub deletions: u64,
     pub deletions_done: u64,
     pub series_forgotten: u64,
+    /// Roll-ups written.
+    pub rollups: u64,
     /// Failed attempts that are retried.
     pub failures: u64,
     /// Bytes read only to verify them.
@@ -53,6 +55,7 @@ counters! {
         deletions: Count,
         deletions_done: Count,
         series_forgotten: Count,
+        rollups: Count,
         failures: Count,
         verified_bytes: Count,
         busy_ns: Count,

@@ -20,12 +20,13 @@ use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, report};
 use super::report::MergeReport;
+use super::rollups::roll_up;
 use super::sweep::{self, Tried};
 use super::verify::verify;
 use super::window::Partition;
 use crate::layer::retry::Backoff;
 use crate::options::Options;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 const EAGER_JOBS: usize = 4;
 
@@ -55,6 +56,8 @@ struct Keeper {
     next_verify: Instant,
     /// Whether a sweep has queued all partitions since the start.
     swept: bool,
+    /// Whether the days that an earlier process left without roll-ups are noted.
+    knows_days: bool,
     thinned: HashMap<Partition, Timestamp>,
     /// Deletions that were tried since the last sweep and are not completed.
     tried: Tried,
@@ -68,7 +71,8 @@ impl Keeper {
         let (next_sweep, next_verify) =
             (now + upkeep.store.options.sweep_first, now + upkeep.store.options.verify_first);
         let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), Tried::default());
-        Self { upkeep, backlog, next_sweep, next_verify, swept: false, thinned, tried, failing: None }
+        let (swept, knows_days, failing) = (false, false, None);
+        Self { upkeep, backlog, next_sweep, next_verify, swept, knows_days, thinned, tried, failing }
     }
 
     async fn run(mut self) {
@@ -81,8 +85,12 @@ impl Keeper {
             }
             if merges {
                 self.fill().await;
-                if !self.backlog.is_empty() {
+                let has_merged = !self.backlog.is_empty();
+                if has_merged {
                     self.work().await;
+                }
+                // Not only after the last merge, because a busy store may always have merges to do.
+                if self.roll_up().await || has_merged {
                     continue;
                 }
             }
@@ -136,6 +144,13 @@ impl Keeper {
         let results = run_jobs(&self.upkeep, jobs.collect(), EAGER_JOBS).await;
         self.tried.clear();
         sweep::finish_deletions(&self.upkeep, None, &mut self.tried).await;
+        self.note_days().await;
+        while let Some(rolled) = roll_up(&self.upkeep).await {
+            rolled.unwrap_or_else(|error| {
+                self.report_unrolled(&error);
+                0
+            });
+        }
         self.upkeep.store.driver.settle().await?;
         match results.failure {
             Some(error) => Err(error),
@@ -182,6 +197,7 @@ impl Keeper {
             return;
         }
         self.next_sweep = Instant::now() + options.sweep_every;
+        upkeep.store.inbox.days.close(upkeep.store.clock.now());
         if !room {
             self.backlog.extend(sweep::aged(upkeep, &mut self.thinned));
         } else if self.swept {
@@ -191,6 +207,40 @@ impl Keeper {
             let all = sweep::partitions(&upkeep.store.index).into_iter();
             self.backlog.extend(all.map(|partition| Job::all(partition, Mode::Finish)));
             self.swept = true;
+        }
+    }
+
+    /// Writes the roll-ups of one day of one series, and then rests. Returns whether there was such a day.
+    async fn roll_up(&mut self) -> bool {
+        if self.upkeep.store.space.check().is_err() {
+            return false;
+        }
+        self.note_days().await;
+        let begun = Instant::now();
+        let Some(rolled) = roll_up(&self.upkeep).await else { return false };
+        let bytes = rolled.unwrap_or_else(|error| {
+            self.report_unrolled(&error);
+            0
+        });
+        self.rest(pace(&self.upkeep.store.options).rest(bytes, Duration::ZERO, begun.elapsed())).await;
+        true
+    }
+
+    /// A damaged chunk has no roll-up until a repair. The reads of its calls report the damage.
+    fn report_unrolled(&self, error: &Error) {
+        if error.kind() == ErrorKind::Corrupt {
+            tracing::debug!(%error, "roll-ups were not written");
+        } else {
+            report(&self.upkeep, error, "roll-ups were not written");
+        }
+    }
+
+    /// Notes the days that an earlier process may have left without roll-ups, once.
+    async fn note_days(&mut self) {
+        if !std::mem::replace(&mut self.knows_days, true)
+            && let Err(error) = self.upkeep.store.inbox.days.note_all(&*self.upkeep.store.driver).await
+        {
+            report(&self.upkeep, &error, "days without roll-ups were not found");
         }
     }
 
@@ -211,7 +261,7 @@ impl Keeper {
         self.next_verify = Instant::now() + rest;
     }
 
-    /// Runs one batch of the backlog and then rests. An order ends the rest.
+    /// Runs one batch of the backlog and then rests.
     async fn work(&mut self) {
         let begun = Instant::now();
         let mut results = JobResults::default();
@@ -238,6 +288,11 @@ impl Keeper {
             bytes_written,
             "upkeep worked"
         );
+        self.rest(rest).await;
+    }
+
+    /// An order ends the rest.
+    async fn rest(&mut self, rest: Duration) {
         let upkeep = self.upkeep.clone();
         if let Ok(order) = tokio::time::timeout(rest, upkeep.orders.next()).await {
             self.serve(order).await;

@@ -12,6 +12,7 @@
 //!   replace.rs      put, publish to readers (snapshots.rs), delete
 //!   alive.rs        which rows are alive, for readers and for a start after a crash
 //!   masks.rs        which records are masked, although their rows still exist
+//!   rollups.rs      sums of the summaries of many chunks of calls
 //!   verify.rs       reads stored bytes again and reports rows that do not match their checksums
 //!   clock.rs        whether the clock is trusted for deleting records
 //! ```
@@ -40,6 +41,7 @@ mod pace;
 mod replace;
 mod replacement;
 mod report;
+mod rollups;
 mod sequence;
 mod snapshots;
 mod sweep;
@@ -106,6 +108,7 @@ pub struct StoreParts {
 #[derive(Debug, Default)]
 pub struct Inbox {
     fresh: fresh::Fresh,
+    days: rollups::ChangedDays,
     woken: Notify,
 }
 
@@ -113,11 +116,13 @@ impl Inbox {
     /// Reports that a flush has put these rows into the Chunks table.
     pub fn note(&self, rows: &[Row]) {
         self.fresh.note(rows);
+        self.days.note(rows);
     }
 
     /// Reports that a flush has ended. The noted rows may then be merged.
     pub fn flushed(&self) {
         self.fresh.release();
+        self.days.release();
     }
 
     pub fn wake(&self) {

@@ -62,6 +62,7 @@ pub async fn replace(
         upkeep.set_applied(&new, tombstone);
     }
     let change = snapshots.publish(&new, &replaced);
+    [&new, &replaced].into_iter().for_each(|places| upkeep.store.inbox.days.note_merged(places));
     replacements.iter().for_each(|replacement| report_change(upkeep, replacement));
     drop(gate);
     replacements.iter().for_each(|replacement| count(upkeep, replacement));

@@ -1,0 +1,142 @@
+//! A read with roll-ups counts the same calls as a read of everything: after random calls, flushes, merges, deletions and
+//! restarts, and with damaged roll-ups.
+
+use tacho_model::{Matcher, Random, TimeRange};
+use tacho_store::Options;
+
+use crate::calls::{Bench, batch, damage, segment};
+
+const HOUR: i64 = 3_600_000_000_000;
+const DAY: i64 = 24 * HOUR;
+
+/// A store that merges only if a test orders it. A sweep then only writes roll-ups.
+fn bench() -> Bench {
+    Bench::with(Options { merge_in_background: false, merge_rows: 100_000, ..Options::default() })
+}
+
+/// Stores chunks of five calls, one chunk per hour from hour `first` on.
+async fn add_chunks(bench: &Bench, service: usize, first: u64, count: u64) {
+    for hour in first..first + count {
+        let segments = (0..5).map(|n| segment(hour * 5 + n, hour.cast_signed() * HOUR + n.cast_signed()));
+        bench.store().append(batch(service, segments.collect()), None).await.unwrap();
+        bench.store().flush().await.unwrap();
+    }
+}
+
+/// The number of summaries, of chunks or of roll-ups, that a read of a range used.
+async fn used(bench: &Bench, range: TimeRange) -> usize {
+    let (counted, used, damaged) = bench.count(range, true).await;
+    assert_eq!((counted, damaged), (bench.count(range, false).await.0, 0), "{range:?}");
+    used
+}
+
+#[tokio::test]
+async fn counts_from_roll_ups_are_those_of_the_calls() {
+    let mut rolled = 0;
+    for seed in 0..6 {
+        let mut random = Random::new(seed);
+        let mut bench = bench();
+        // In every other run, the day of most calls has ended.
+        bench.now = (seed % 2).cast_signed() * 9 * DAY;
+        bench.open().await;
+        for step in 0..90 {
+            match random.below(16) {
+                0..12 => {
+                    let service = random.below(2) as usize;
+                    let start = random.below(26).cast_signed() * HOUR;
+                    let segments = (0..3).map(|n| segment(step * 3 + n, start + n.cast_signed() * HOUR / 9));
+                    bench.store().append(batch(service, segments.collect()), None).await.unwrap();
+                    bench.store().flush().await.unwrap();
+                }
+                12 | 13 => drop(bench.store().sweep().await.unwrap()),
+                14 => {
+                    let from = random.below(26).cast_signed() * HOUR;
+                    let range = TimeRange::new(from, from + HOUR);
+                    bench.store().delete(&[Matcher::equal("service", "a")], range).await.unwrap();
+                }
+                _ if random.below(8) == 0 => drop(bench.store().merge_all().await.unwrap()),
+                _ => bench.open().await,
+            }
+            let [a, b] = [random.below(30), random.below(30)].map(|hour| hour.cast_signed() * HOUR);
+            bench.check_counts(TimeRange::new(a.min(b), a.max(b))).await;
+            // Each chunk has three calls, and so no summary.
+            rolled += used(&bench, TimeRange::ALL).await;
+        }
+    }
+    assert!(rolled > 100, "only {rolled} roll-ups were used");
+}
+
+#[tokio::test]
+async fn a_roll_up_replaces_the_summaries_of_its_chunks() {
+    let mut bench = bench();
+    bench.open().await;
+    // The clock of the store is at the start of 1970, so no day has ended.
+    add_chunks(&bench, 0, 0, 40).await;
+    assert_eq!(used(&bench, TimeRange::ALL).await, 0, "chunks of few calls have no summaries");
+    bench.store().sweep().await.unwrap();
+    // Hours 0 to 15 and 24 to 39 are rolled up. The calls of hours 16 to 23 are read.
+    assert_eq!(used(&bench, TimeRange::ALL).await, 2);
+    assert_eq!(used(&bench, TimeRange::new(0, DAY)).await, 1);
+    assert_eq!(used(&bench, TimeRange::new(1, DAY)).await, 0, "the range cuts the first chunk");
+    assert_eq!(used(&bench, TimeRange::new(DAY, 3 * DAY)).await, 1);
+
+    bench.open().await;
+    assert_eq!(used(&bench, TimeRange::ALL).await, 2);
+    // A deletion hides calls of the first roll-up. The sweep removes these calls, and so the roll-up.
+    bench.store().delete(&[Matcher::equal("service", "a")], TimeRange::new(HOUR, 2 * HOUR)).await.unwrap();
+    assert_eq!(used(&bench, TimeRange::ALL).await, 1);
+    bench.store().sweep().await.unwrap();
+    assert_eq!(used(&bench, TimeRange::ALL).await, 2, "the next 16 chunks of the day are rolled up");
+}
+
+#[tokio::test]
+async fn an_ended_day_has_one_roll_up() {
+    let mut bench = bench();
+    bench.now = 9 * DAY;
+    bench.open().await;
+    add_chunks(&bench, 0, 0, 40).await;
+    bench.store().sweep().await.unwrap();
+    assert_eq!(used(&bench, TimeRange::ALL).await, 2);
+    assert_eq!(used(&bench, TimeRange::new(0, DAY)).await, 1);
+    // Of the part of a day, the roll-up of 16 chunks is used, and the calls of the others are read.
+    assert_eq!(used(&bench, TimeRange::new(0, 20 * HOUR)).await, 1);
+    assert_eq!(used(&bench, TimeRange::new(0, 10 * HOUR)).await, 0);
+    // A few late chunks do not change the roll-up.
+    add_chunks(&bench, 0, 3, 5).await;
+    bench.store().sweep().await.unwrap();
+    assert_eq!(used(&bench, TimeRange::ALL).await, 2);
+    add_chunks(&bench, 0, 8, 11).await;
+    bench.store().sweep().await.unwrap();
+    bench.open().await;
+    assert_eq!(used(&bench, TimeRange::ALL).await, 2);
+    assert_eq!(bench.count(TimeRange::ALL, true).await.0, bench.count(TimeRange::ALL, false).await.0);
+}
+
+#[tokio::test]
+async fn damaged_roll_ups_are_ignored_and_written_again() {
+    for (what, at) in [("head", 12), ("checksum of the head", 0), ("body", 0)] {
+        let mut bench = bench();
+        bench.open().await;
+        add_chunks(&bench, 0, 0, 20).await;
+        bench.store().sweep().await.unwrap();
+        assert_eq!(used(&bench, TimeRange::ALL).await, 1);
+        bench.open().await;
+        let flip = |row: &mut [u8]| {
+            let head = 9 + u32::from_le_bytes(row[5..9].try_into().unwrap()) as usize;
+            row[if at > 0 {
+                at
+            } else if what == "body" {
+                head + 30
+            } else {
+                head
+            }] ^= 1;
+        };
+        // The driver may be closed and open again: it keeps no copy.
+        assert!(damage(&bench.directory.path().join("chunks"), b"TRUP", flip) > 0);
+        assert_eq!(used(&bench, TimeRange::ALL).await, 0, "{what}");
+        // A restart finds the days with work.
+        bench.open().await;
+        bench.store().sweep().await.unwrap();
+        assert_eq!(used(&bench, TimeRange::ALL).await, 1, "{what}");
+    }
+}

@@ -1,0 +1,275 @@
+//! Writes roll-ups: sums of the summaries of many chunks (`rollup/`). Deletes roll-ups that are no longer valid.
+//!
+//! Work is done for one series and one day at a time, after a flush or a merge has changed the chunks of that day. A failure is
+//! not repeated at once: without a roll-up, readers use the summaries of the chunks.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tacho_chunk::{CallSummary, Chunk};
+use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
+
+use super::Upkeep;
+use super::snapshots::Place;
+use crate::driver::{Cut, Driver, Row, Scan, Scanned, Table};
+use crate::group::row::{Replacement, Split, split_value};
+use crate::keys::{ChunkKey, Span, chunk_place, chunk_row_scan};
+use crate::read::{row_head, row_summary};
+use crate::rollup::{
+    self, FAN, Item, Plan, RolledChunk, Rollup, RollupKey, day_of, heads, plan, range_of, series_of, survey,
+};
+use crate::{Error, Result};
+
+/// Time from the end of a day to its roll-up. Until then, most late calls of the day have arrived.
+const ENDED_AFTER: Duration = Duration::from_secs(3_600);
+
+/// A series and a day (UTC), since the Unix epoch.
+type SeriesDay = (SeriesId, i64);
+
+/// Days whose chunks have changed since their roll-ups were written.
+#[derive(Debug, Default)]
+pub struct ChangedDays(Mutex<Days>);
+
+#[derive(Debug, Default)]
+struct Days {
+    /// Days with chunks of a generation that is not completely flushed. A repeated flush may write these chunks differently.
+    held: BTreeSet<SeriesDay>,
+    ready: BTreeSet<SeriesDay>,
+    /// Days that have not ended, or whose roll-ups were not written. They are ready again when they have ended.
+    open: BTreeSet<SeriesDay>,
+}
+
+impl ChangedDays {
+    fn lock(&self) -> MutexGuard<'_, Days> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports that a flush has put these rows into the Chunks table. Their days are held until [`Self::release`].
+    pub fn note(&self, rows: &[Row]) {
+        let days: Vec<SeriesDay> =
+            rows.iter().filter_map(|row| day_of_row(&row.partition, &row.clustering)).collect();
+        self.lock().held.extend(days);
+    }
+
+    /// Makes all held days ready. Called when a flush has ended.
+    pub fn release(&self) {
+        let days = &mut *self.lock();
+        days.ready.append(&mut days.held);
+    }
+
+    /// Reports that a merge has put or replaced these rows.
+    pub fn note_merged(&self, places: &[Place]) {
+        let day = |(partition, clustering): &Place| day_of_row(partition, clustering);
+        let days: Vec<SeriesDay> = places.iter().filter_map(day).collect();
+        self.lock().ready.extend(days);
+    }
+
+    fn take(&self) -> Option<SeriesDay> {
+        self.lock().ready.pop_first()
+    }
+
+    /// Makes the open days ready that have ended now.
+    pub fn close(&self, now: Timestamp) {
+        let days = &mut *self.lock();
+        let ended: Vec<SeriesDay> =
+            days.open.iter().filter(|(_, day)| has_ended(*day, now)).copied().collect();
+        days.open.retain(|day| !ended.contains(day));
+        days.ready.extend(ended);
+    }
+
+    /// Makes all days ready that have chunks or roll-ups. Called once, because an earlier process may have left work.
+    ///
+    /// # Errors
+    /// The driver's error.
+    pub async fn note_all(&self, driver: &dyn Driver) -> Result<()> {
+        let mut days = BTreeSet::new();
+        driver
+            .keys(Table::Chunks, &mut |partition, clustering| days.extend(day_of_row(partition, clustering)))
+            .await?;
+        let mut of_rollup = |partition: &[u8], clustering: &[u8]| {
+            let Some(series) = series_of(partition) else { return };
+            days.extend(RollupKey::decode(clustering).ok().map(|key| (series, key.day)));
+        };
+        driver.keys(Table::Meta, &mut of_rollup).await?;
+        self.lock().ready.append(&mut days);
+        Ok(())
+    }
+}
+
+fn day_of_row(partition: &[u8], clustering: &[u8]) -> Option<SeriesDay> {
+    let (kind, series) = chunk_place(partition)?;
+    let key = ChunkKey::decode(clustering).ok()?;
+    (kind == Kind::Execution && key.span == Span::Short).then(|| (series, day_of(key.start)))
+}
+
+fn has_ended(day: i64, now: Timestamp) -> bool {
+    let wait = i64::try_from(ENDED_AFTER.as_nanos()).unwrap_or(i64::MAX);
+    range_of(day).end < now.saturating_sub(wait)
+}
+
+/// Writes the roll-ups of the next day that needs some, and returns the bytes that were read and written. `None` if there is no
+/// such day.
+pub async fn roll_up(upkeep: &Arc<Upkeep>) -> Option<Result<u64>> {
+    let (series, day) = upkeep.store.inbox.days.take()?;
+    let has_ended = has_ended(day, upkeep.store.clock.now());
+    let result = roll_up_day(upkeep, series, day, has_ended).await;
+    if !has_ended || result.is_err() {
+        upkeep.store.inbox.days.lock().open.insert((series, day));
+    }
+    Some(result)
+}
+
+async fn roll_up_day(upkeep: &Arc<Upkeep>, series: SeriesId, day: i64, has_ended: bool) -> Result<u64> {
+    let driver = &*upkeep.store.driver;
+    let flushed = upkeep.store.progress.borrow().flushed;
+    let range = range_of(day);
+    let found = heads(driver, series, range).await?;
+    let surveyed = survey(driver, series, range, found, |_, _| true, Arc::new(row_head), learn).await?;
+    let Some(survey) = surveyed else { return Ok(0) };
+    let stale = survey.stale.iter().map(|key| rollup::delete_row(series, key)).collect::<Vec<_>>();
+    if !stale.is_empty() {
+        driver.delete(stale).await?;
+    }
+    if survey.chunks.iter().any(|(chunk, _)| chunk.key.generation > flushed) {
+        upkeep.store.inbox.days.lock().held.insert((series, day));
+    }
+    let is_of_day =
+        |key: &ChunkKey| key.span == Span::Short && day_of(key.start) == day && key.generation <= flushed;
+    let chunks = survey
+        .chunks
+        .into_iter()
+        .filter(|(chunk, has_calls)| is_of_day(&chunk.key) && has_calls.unwrap_or(true));
+    let mut chunks: Vec<RolledChunk> = chunks.map(|(chunk, _)| chunk).collect();
+    let mut rollups: Vec<Rollup> =
+        survey.rollups.into_iter().filter(|rollup| rollup.key.day == day).collect();
+    let mut bytes = 0;
+    // Each round adds a roll-up, or removes what cannot be added.
+    while let Some(plan) = plan(day, has_ended, &chunks, &rollups) {
+        let mut read = Summaries::default();
+        for items in plan.items.chunks(FAN) {
+            read.items(driver, series, items).await?;
+        }
+        bytes += read.bytes;
+        if !read.unusable.is_empty() {
+            chunks.retain(|chunk| !read.unusable.contains(&Item::Chunk(*chunk)));
+            rollups.retain(|rollup| !read.unusable.contains(&Item::Rollup(rollup.key)));
+            continue;
+        }
+        let Some((row, rollup)) = build(upkeep, series, plan.clone(), read).await? else { break };
+        bytes += row.value.len() as u64;
+        driver.put(vec![row]).await?;
+        upkeep.counts.rollups.add(1);
+        if let Some(replaced) = plan.replaced {
+            driver.delete(vec![rollup::delete_row(series, &replaced.encode())]).await?;
+        }
+        rollups.retain(|known| known.key != rollup.key && Some(known.key) != plan.replaced);
+        rollups.push(rollup);
+    }
+    Ok(bytes)
+}
+
+/// Whether a row has calls. A merge may write a row without a chunk.
+fn learn(row: Scanned<Cut>) -> Result<Option<(bool, Option<Replacement>, u64)>> {
+    // A damaged row may replace other rows, which is not known. So there are no roll-ups until a repair.
+    let Cut { row, .. } = row?;
+    let Split { replacement, chunk, .. } = split_value(&row.value)?;
+    let merge = replacement.map_or(0, |replacement| replacement.merge);
+    Ok(Some((!chunk.is_empty(), replacement, merge)))
+}
+
+/// The summaries that a roll-up adds up.
+#[derive(Default)]
+struct Summaries {
+    summaries: Vec<CallSummary>,
+    range: Option<TimeRange>,
+    unusable: HashSet<Item>,
+    bytes: u64,
+}
+
+impl Summaries {
+    fn add(&mut self, summary: CallSummary, range: TimeRange) {
+        let whole = self
+            .range
+            .map_or(range, |known| TimeRange::new(known.start.min(range.start), known.end.max(range.end)));
+        self.range = Some(whole);
+        self.summaries.push(summary);
+    }
+
+    async fn items(&mut self, driver: &dyn Driver, series: SeriesId, items: &[Item]) -> Result<()> {
+        let scan = |item: &Item| match item {
+            Item::Chunk(chunk) => chunk_row_scan(Kind::Execution, series, &chunk.key),
+            Item::Rollup(key) => rollup::row_scan(series, key),
+        };
+        let scans: Vec<Scan> = items.iter().map(scan).collect();
+        let is_chunk: Vec<bool> = items.iter().map(|item| matches!(item, Item::Chunk(_))).collect();
+        let parts = move |at: usize, front: &[u8]| {
+            if is_chunk.get(at).copied().unwrap_or(false) { row_summary(at, front) } else { None }
+        };
+        let rows = driver.read_parts(scans, Arc::new(parts)).await?;
+        for (item, rows) in items.iter().zip(rows) {
+            let Some(Ok(cut)) = rows.into_iter().next() else {
+                self.unusable.insert(item.clone());
+                continue;
+            };
+            self.bytes += cut.row.value.len() as u64;
+            let summary = match item {
+                Item::Rollup(_) => of_rollup(&cut),
+                Item::Chunk(chunk) => match of_chunk(&cut) {
+                    Some(summary) => Some(summary),
+                    None => self.of_calls(driver, series, chunk).await?,
+                },
+            };
+            match summary {
+                Some((summary, range)) => self.add(summary, range),
+                None => drop(self.unusable.insert(item.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    /// The summary of a chunk that has none, because it has few calls.
+    async fn of_calls(
+        &mut self,
+        driver: &dyn Driver,
+        series: SeriesId,
+        chunk: &RolledChunk,
+    ) -> Result<Option<(CallSummary, TimeRange)>> {
+        let rows = driver.read(vec![chunk_row_scan(Kind::Execution, series, &chunk.key)]).await?;
+        let Some(Ok(row)) = rows.into_iter().flatten().next() else { return Ok(None) };
+        self.bytes += row.value.len() as u64;
+        let chunk = split_value(&row.value)?.chunk;
+        let block = Chunk::open(&chunk).and_then(|chunk| chunk.executions()).ok();
+        Ok(block.and_then(|block| Some((CallSummary::of(&block)?, block.range()))))
+    }
+}
+
+fn of_rollup(cut: &Cut) -> Option<(CallSummary, TimeRange)> {
+    Some((rollup::summary(&cut.row).ok()?, Rollup::decode(&cut.row).ok()?.range))
+}
+
+fn of_chunk(cut: &Cut) -> Option<(CallSummary, TimeRange)> {
+    let Split { chunk, .. } = split_value(&cut.row.value).ok()?;
+    let whole = cut.whole - (cut.row.value.len() - chunk.len());
+    let header = Chunk::open_header(&chunk, whole).ok()?;
+    let summary = Chunk::open_summary(&chunk, whole).ok()??;
+    Some((summary, TimeRange::new(header.start, header.end)))
+}
+
+/// The row of a plan. `None` if the sum exceeds a limit of summaries.
+async fn build(
+    upkeep: &Upkeep,
+    series: SeriesId,
+    plan: Plan,
+    read: Summaries,
+) -> Result<Option<(Row, Rollup)>> {
+    let work = move || {
+        let summaries: Vec<&CallSummary> = read.summaries.iter().collect();
+        let (summary, range) = (CallSummary::merged(&summaries)?, read.range?);
+        let rollup = Rollup { key: plan.key, chunks: plan.chunks, range };
+        Some((rollup::row(series, &rollup, &summary), rollup))
+    };
+    let started = upkeep.store.options.threads.start(work);
+    let ended = |e| Error::new(crate::ErrorKind::Closed, "roll-up did not end").caused_by(e);
+    started.join().await.map_err(ended)
+}
