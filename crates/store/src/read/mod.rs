@@ -30,7 +30,7 @@ use crate::upkeep::{Mask, Masks, Snapshots};
 use crate::{Error, ErrorKind, Result};
 
 pub use chunks::{ChunkInfo, chunks};
-pub use series::Needed;
+pub use series::{Having, Needed};
 
 /// The parts of the store that a read uses. A read changes only the registered snapshots and the count of unreadable rows.
 pub struct Reader {
