@@ -37,6 +37,7 @@ export function TracesPage({ window: state }: { window: WindowState }) {
       {list !== null &&
         list.traces.length === 0 &&
         (services.data?.length === 0 ? <NoData /> : <Nothing scanned={list.scanned} />)}
+      {list !== null && list.traces.length === 0 && <Pages next={list.next} order={order} />}
       {list !== null && list.traces.length > 0 && <Results list={list} order={order} window={state} />}
     </>
   );
