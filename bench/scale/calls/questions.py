@@ -36,6 +36,7 @@ def questions(calls: Calls, named: dict) -> list[Question]:
     part = {"start": part_start, "end": part_start + MINUTES_17}
     trace, request = (_uuid(named[key]) for key in ("trace", "request"))
     slowest = {"service": SERVICE, "operation": OPERATION, "order": "slowest", "limit": LIMIT}
+    with_503 = {"status": 503, "order": "slowest", "limit": LIMIT}
     return [
         Question("operations, 24 h", 100, _path("operations", day), _count("operations"), _operations(day), _sum(2)),
         Question("services, 24 h", 100, _path("services", day), _nothing, _services(day), _nothing),
@@ -57,9 +58,10 @@ def questions(calls: Calls, named: dict) -> list[Question]:
             f"ORDER BY duration_ns DESC LIMIT {LIMIT}", lambda rows: [int(row[0]) for row in rows],
         ),
         Question(
-            "slowest 50 with status 503, 24 h", 500, None, _nothing,
-            "SELECT duration_ns, trace_id, start_ns FROM {spans} WHERE status = 503 AND kind = 'http-server' "
-            f"ORDER BY duration_ns DESC LIMIT {LIMIT}", _nothing,
+            "slowest 50 with status 503, 24 h", 500, _path("traces", day | with_503),
+            lambda body: [trace["match"]["duration_ns"] for trace in body["traces"]],
+            "SELECT max(duration_ns) AS slowest, trace_id FROM {spans} WHERE status = 503 GROUP BY trace_id "
+            f"ORDER BY slowest DESC LIMIT {LIMIT}", lambda rows: [int(row[0]) for row in rows],
         ),
         Question(
             "p99 of an operation by minute, 24 h", 100, None, _nothing,

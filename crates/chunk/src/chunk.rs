@@ -222,9 +222,19 @@ impl<'a> Chunk<'a> {
         execution::traces(&self.header, self.columns(Kind::Execution)?)
     }
 
-    /// Whether a segment has an attribute with this key and a value that `is_value` accepts. Decodes a few columns only.
-    pub fn has_attribute(&self, key: &str, is_value: &dyn Fn(&AttributeData) -> bool) -> Result<bool, Error> {
-        execution::has_value(&self.header, self.columns(Kind::Execution)?, key, is_value)
+    /// For each segment, whether it has an attribute with this key and a value that `is_value` accepts. Empty if no segment has
+    /// the key. Decodes a few columns only.
+    pub fn segments_with(
+        &self,
+        key: &str,
+        is_value: &dyn Fn(&AttributeData) -> bool,
+    ) -> Result<Vec<bool>, Error> {
+        execution::with_value(&self.header, self.columns(Kind::Execution)?, key, is_value)
+    }
+
+    /// The segments for which `kept` is `true`, in order. If these are few, faster than [`Chunk::executions`].
+    pub fn selected_executions(&self, kept: &[bool]) -> Result<ExecutionBlock, Error> {
+        execution::decode_selected(&self.header, self.columns(Kind::Execution)?, kept)
     }
 
     fn columns(&self, wanted: Kind) -> Result<Columns<'_>, Error> {

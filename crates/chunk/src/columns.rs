@@ -3,6 +3,7 @@
 use tacho_model::ValueType;
 
 use crate::bytes::Reader;
+use crate::codec::Part;
 use crate::header::ColumnInfo;
 use crate::text::Texts;
 use crate::{Error, Role, codec, text};
@@ -30,6 +31,11 @@ impl<'a> Columns<'a> {
 
     pub(crate) fn u64(&mut self, role: Role, count: usize) -> Result<Vec<u64>, Error> {
         self.numbers(role, count, ValueType::U64)
+    }
+
+    /// A part of a column of numbers. Other numbers may not be checked.
+    pub(crate) fn u64_part(&mut self, role: Role, part: &Part) -> Result<Vec<u64>, Error> {
+        self.next(role, |tag, bytes| codec::decode_part(tag, bytes, part, ValueType::U64, 0))
     }
 
     /// Numbers that are indexes below `limit`.
@@ -61,6 +67,11 @@ impl<'a> Columns<'a> {
     /// Skips the next column, if there is one.
     pub(crate) fn skip(&mut self) -> Result<(), Error> {
         self.role().map_or(Ok(()), |role| self.next(role, |_, _| Ok(())))
+    }
+
+    /// Skips the next column, which must have this role.
+    pub(crate) fn skip_role(&mut self, role: Role) -> Result<(), Error> {
+        self.next(role, |_, _| Ok(()))
     }
 
     pub(crate) fn end(&self) -> Result<(), Error> {

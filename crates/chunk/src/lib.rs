@@ -52,8 +52,8 @@ pub use encoding::{Choice, CodecSet, Compression, Effort, Encoding};
 pub use entries::encode_entries;
 pub use error::Error;
 pub use execution::{
-    AttributeData, AttributeRef, BlockCallers, Call, Caller, ExecutionBlock, RowRef, Shape, Visit, Walker,
-    encode_executions, encode_executions_with, find_callers, part_gap,
+    AttributeData, AttributeRef, BlockCallers, Call, Caller, ExecutionBlock, HTTP_STATUS, RowRef, Shape,
+    Visit, Walker, encode_executions, encode_executions_with, find_callers, part_gap,
 };
 pub use filter::{FilterInfo, Filters, REQUEST_ID};
 pub use group::{GroupColumn, encode_group, encode_group_by};

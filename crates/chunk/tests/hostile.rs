@@ -5,7 +5,7 @@ mod common;
 use common::{block, logs, operations, segment, web};
 use proptest::prelude::*;
 use tacho_chunk::{
-    Aggregate, Aggregation, CallSummary, Checked, Chunk, Encoding, Error, GroupColumn, Loss, Method,
+    Aggregate, Aggregation, CallSummary, Checked, Chunk, Encoding, Error, GroupColumn, Loss, Method, RowRef,
     Tolerance, Values, encode_entries, encode_executions, encode_group,
 };
 use tacho_model::{Body, Entry};
@@ -31,8 +31,15 @@ fn decode(bytes: &[u8]) -> Result<(), Error> {
             for row in block.rows() {
                 assert_eq!(row.to_segment().check(block.operations().len()), Ok(()));
             }
-            let has_it = block.rows().any(|row| row.attributes().any(|a| &**a.key == "http.status"));
-            assert_eq!(chunk.has_attribute("http.status", &|_| true), Ok(has_it));
+            let with_status = |row: RowRef<'_>| row.attributes().any(|a| &**a.key == "http.status");
+            let with_status: Vec<bool> = block.rows().map(with_status).collect();
+            let found = chunk.segments_with("http.status", &|_| true)?;
+            assert!(found == with_status || found.is_empty() && !with_status.contains(&true));
+            let kept: Vec<usize> = (0..block.len()).filter(|row| with_status[*row]).collect();
+            let selected = chunk.selected_executions(&with_status)?;
+            assert!(
+                selected.rows().map(|row| row.to_segment()).eq(kept.iter().map(|row| block.segment(*row)))
+            );
             chunk.filters()?;
             chunk.summary().map(drop)
         }

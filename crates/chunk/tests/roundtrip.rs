@@ -6,7 +6,7 @@ use common::{block, column, operations, word};
 use proptest::prelude::*;
 use tacho_chunk::{
     AttributeData, CallSummary, Checked, Chunk, Encoding, ExecutionBlock, GroupColumn, Header, REQUEST_ID,
-    Stats, Sum, ValueColumn, Values, encode_entries, encode_executions, encode_group,
+    RowRef, Stats, Sum, ValueColumn, Values, encode_entries, encode_executions, encode_group,
 };
 use tacho_model::{Body, Entry, Kind, TimeRange, Value};
 
@@ -156,13 +156,22 @@ proptest! {
             prop_assert!(filters.may_have_request(&AttributeData::new(&attribute.value)));
         }
         for key in segments.iter().flat_map(|s| &s.attributes).map(|a| &*a.key).chain(["", "absent"]) {
-            let mut of_key = segments.iter().flat_map(|s| &s.attributes).filter(|a| &*a.key == key).peekable();
-            prop_assert_eq!(chunk.has_attribute(key, &|_| true).unwrap(), of_key.peek().is_some());
-            for attribute in of_key {
-                let value = AttributeData::new(&attribute.value);
-                prop_assert!(chunk.has_attribute(key, &|found| *found == value).unwrap());
+            let of_key = segments.iter().flat_map(|s| &s.attributes).filter(|a| &*a.key == key);
+            let values: Vec<AttributeData> = of_key.map(|a| AttributeData::new(&a.value)).collect();
+            for value in values.iter().map(Some).chain([None]) {
+                let takes = |found: &AttributeData| value.is_none_or(|value| value == found);
+                let has_it = |row: RowRef<'_>| row.attributes().any(|a| &**a.key == key && takes(a.value));
+                let expected: Vec<bool> = block.rows().map(has_it).collect();
+                let found = chunk.segments_with(key, &takes).unwrap();
+                prop_assert_eq!(found.is_empty() || found == expected, true);
+                prop_assert_eq!(found.contains(&true), expected.contains(&true));
+                let selected = chunk.selected_executions(&expected).unwrap();
+                let kept = block.rows().zip(&expected).filter(|(_, kept)| **kept).map(|(row, _)| row);
+                let facts = |row: RowRef<'_>| (row.to_segment(), row.caller().cloned());
+                prop_assert_eq!(selected.operations(), block.operations());
+                prop_assert_eq!(selected.rows().map(facts).collect::<Vec<_>>(), kept.map(facts).collect::<Vec<_>>());
             }
-            prop_assert!(!chunk.has_attribute(key, &|_| false).unwrap());
+            prop_assert!(!chunk.segments_with(key, &|_| false).unwrap().contains(&true));
         }
         let header = chunk.header();
         prop_assert_eq!((header.start, header.end), (block.range().start, block.range().end));

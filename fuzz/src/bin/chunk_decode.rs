@@ -32,10 +32,17 @@ fn read(bytes: &[u8]) {
         }
         Kind::Execution => {
             let traces = chunk.execution_traces();
-            let has_attribute = chunk.has_attribute("request.id", &|_| true);
+            let with_request = chunk.segments_with("request.id", &|_| true);
             let Ok(block) = chunk.executions() else { return };
-            let has_it = block.rows().any(|row| row.attributes().any(|a| &**a.key == "request.id"));
-            assert_eq!(has_attribute, Ok(has_it));
+            let has_it = block.rows().map(|row| row.attributes().any(|a| &**a.key == "request.id"));
+            let mut has_it: Vec<bool> = has_it.collect();
+            let selected = chunk.selected_executions(&has_it).expect("the whole chunk was decoded");
+            let kept = (0..block.len()).filter(|row| has_it[*row]).map(|row| block.segment(row));
+            assert!(selected.rows().map(|row| row.to_segment()).eq(kept));
+            if !has_it.contains(&true) {
+                has_it.clear();
+            }
+            assert!(with_request.is_ok_and(|found| found == has_it || !found.contains(&true) && has_it.is_empty()));
             assert!(traces.is_ok_and(|traces| traces.into_iter().eq(block.rows().map(|row| row.trace()))));
             for row in block.rows().take(RECORDS_MAX) {
                 assert_eq!(row.to_segment().check(block.operations().len()), Ok(()));

@@ -6,7 +6,19 @@ import { change, usePlace } from '../lib/router';
 import type { TimeWindow } from '../lib/time';
 import { LIMIT_DEFAULT, LIMITS, OUTCOMES } from '../trace/filter';
 
-const NAMES = ['service', 'operation', 'min', 'max', 'outcome', 'request', 'limit'];
+const NAMES = [
+  'service',
+  'operation',
+  'min',
+  'max',
+  'outcome',
+  'request',
+  'limit',
+  'text',
+  'status',
+  'exception',
+  'attribute',
+];
 
 interface Props {
   services: readonly Service[];
@@ -52,6 +64,10 @@ export function TraceSearch({ services, window: range }: Props) {
         <Choice name="outcome" all="All" options={OUTCOMES} value={value('outcome')} onPick={pick} />
       </label>
       <Text label="Request id" name="request" value={value('request')} placeholder="Any" />
+      <Text label="Status" name="status" value={value('status')} placeholder="503 or 5xx" />
+      <Text label="Name contains" name="text" value={value('text')} placeholder="part of a statement" />
+      <Text label="Exception" name="exception" value={value('exception')} placeholder="IllegalStateException" />
+      <Text label="Attribute" name="attribute" value={value('attribute')} placeholder="key=value" />
       <label>
         Limit
         <Choice name="limit" options={LIMITS} value={value('limit') || LIMIT_DEFAULT} onPick={pick} />
@@ -116,6 +132,8 @@ function apply(form: HTMLFormElement | null): void {
   const fields = new FormData(form);
   const changes = Object.fromEntries(NAMES.map((name) => [name, String(fields.get(name) ?? '').trim()]));
   if (changes.limit === LIMIT_DEFAULT) changes.limit = '';
+  // Another search begins with its first page.
+  changes.after = '';
   change(changes, 'keep');
 }
 

@@ -73,6 +73,8 @@ export interface TraceList {
   traces: TraceSummary[];
   truncated: boolean;
   scanned: number;
+  /** The end of this page, if there may be another page. */
+  next?: string;
 }
 
 export interface Span {

@@ -1,4 +1,4 @@
-// Traces: search by service, operation, duration, outcome or request id.
+// Traces: search by service, operation, duration, outcome, request id, or conditions on calls; page by page.
 import { PageHead, Panel, Progress } from '../components/page';
 import { Scatter, type Selection } from '../components/scatter';
 import { Empty, Failure, Loading, NoData } from '../components/states';
@@ -10,7 +10,7 @@ import { change, goTo, linkTo, usePlace } from '../lib/router';
 import { fromNanos, moment } from '../lib/time';
 import { duration, grouped, NONE } from '../lib/units';
 import type { WindowState } from '../lib/window';
-import { filterOf, inWords, orderOf, shownOf, type Shown } from '../trace/filter';
+import { cursorOf, filterOf, inWords, orderOf, pageOf, shownOf, type Shown } from '../trace/filter';
 
 export function TracesPage({ window: state }: { window: WindowState }) {
   const { params } = usePlace();
@@ -37,6 +37,7 @@ export function TracesPage({ window: state }: { window: WindowState }) {
       {list !== null &&
         list.traces.length === 0 &&
         (services.data?.length === 0 ? <NoData /> : <Nothing scanned={list.scanned} />)}
+      {list !== null && list.traces.length === 0 && <Pages next={list.next} order={order} />}
       {list !== null && list.traces.length > 0 && <Results list={list} order={order} window={state} />}
     </>
   );
@@ -83,8 +84,30 @@ function Results({ list, order, window: state }: ResultsProps) {
           rowLink={(trace) => linkTo(['traces', trace.trace_id])}
           sort="start"
         />
+        <Pages next={list.next} order={order} />
       </Panel>
     </>
+  );
+}
+
+function Pages({ next, order }: { next: string | undefined; order: string }) {
+  const { params } = usePlace();
+  const isFirst = cursorOf(params.get('after'), order) === null;
+  if (next === undefined && isFirst) return null;
+  const go = (after: string | null): void => change({ after }, 'keep');
+  return (
+    <div class="pages">
+      {!isFirst && (
+        <button type="button" class="button" onClick={() => go(null)}>
+          First page
+        </button>
+      )}
+      {next !== undefined && (
+        <button type="button" class="button" onClick={() => go(pageOf(next, order))}>
+          Next page
+        </button>
+      )}
+    </div>
   );
 }
 
@@ -94,6 +117,7 @@ function narrow({ start, end, shortest, longest }: Selection): void {
       range: null,
       from: start.toFixed(3),
       to: end.toFixed(3),
+      after: null,
       min: inWords(shortest),
       max: inWords(longest),
     },

@@ -16,14 +16,20 @@ export interface Filter {
 export function filterOf(params: URLSearchParams): Filter {
   const min = nanosOf(params.get('min'));
   const max = nanosOf(params.get('max'));
+  const order = orderOf(params.get('sort'));
   const filter: Params = {
     service: params.get('service'),
     operation: params.get('operation'),
+    text: params.get('text'),
+    status: params.get('status'),
+    attribute: params.get('attribute'),
+    exception: params.get('exception'),
     outcome: params.get('outcome'),
     request_id: params.get('request'),
     min_duration: min === undefined || min === null ? null : seconds(min),
     max_duration: max === undefined || max === null ? null : seconds(max),
-    order: orderOf(params.get('sort')),
+    order,
+    after: cursorOf(params.get('after'), order),
     limit: params.get('limit') ?? LIMIT_DEFAULT,
   };
   return { filter, problem: problemOf(params, min, max) };
@@ -53,6 +59,14 @@ export function orderOf(sort: string | null): 'newest' | 'oldest' | 'slowest' | 
     default:
       return 'newest';
   }
+}
+
+/** The page after `next` as a parameter of the address. It is valid for one order only, and the table may be sorted again. */
+export const pageOf = (next: string, order: string): string => `${order}:${next}`;
+
+/** The cursor of a page in the address. Null for the first page, and for a page of another order. */
+export function cursorOf(page: string | null, order: string): string | null {
+  return page !== null && page.startsWith(`${order}:`) ? page.slice(order.length + 1) : null;
 }
 
 /** A trace as the table and the chart show it: with start, duration and outcome of the call that matched, if there is one. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { filterOf, inWords } from '../../src/trace/filter';
+import { cursorOf, filterOf, inWords, pageOf } from '../../src/trace/filter';
 import { decades, extent, nearest, scaleOf, timeTicks } from '../../src/trace/scatter';
 
 const BOX = { width: 1000, height: 200, left: 50, right: 50, top: 10, bottom: 30 };
@@ -76,10 +76,23 @@ test.each([
     'service=a&outcome=failed&request=r-1&limit=1000',
     { order: 'newest', limit: '1000', service: 'a', outcome: 'failed', request_id: 'r-1' },
   ],
+  [
+    'status=5xx&text=from+ad&exception=KeyError&attribute=tenant%3Dacme',
+    { order: 'newest', limit: '500', status: '5xx', text: 'from ad', exception: 'KeyError', attribute: 'tenant=acme' },
+  ],
+  ['sort=duration&after=slowest:c-1', { order: 'slowest', limit: '500', after: 'c-1' }],
+  ['sort=-duration&after=slowest:c-1', { order: 'fastest', limit: '500' }],
+  ['after=c-1', { order: 'newest', limit: '500' }],
 ])('the form %j becomes the request %j', (text, expected) => {
   const { filter, problem } = filterOf(new URLSearchParams(text));
   expect(problem).toBeNull();
   expect(Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== null))).toEqual(expected);
+});
+
+test('a cursor in the address is for the order of its page', () => {
+  expect(cursorOf(pageOf('a:b', 'oldest'), 'oldest')).toBe('a:b');
+  expect(cursorOf(pageOf('a:b', 'oldest'), 'newest')).toBeNull();
+  expect(cursorOf(null, 'newest')).toBeNull();
 });
 
 test.each([

@@ -19,21 +19,39 @@ use crate::{Error, Header, Role};
 /// Decodes the output of `encode_executions`.
 pub(crate) fn decode(header: &Header, mut columns: Columns<'_>) -> Result<ExecutionBlock, Error> {
     let Some(tables) = header.tables else { return Err(Error::value("tables", 0u64)) };
-    let mut block = ExecutionBlock::new();
-    take_names(&mut block, &mut columns, &tables)?;
-    take_shapes(&mut block, &mut columns, &tables)?;
-    take_layouts(&mut block, &mut columns, &tables)?;
-    let mut rows = take_ids(&mut columns, &tables)?;
-    take_rows(&mut rows, &mut columns, &tables)?;
-    let counts = place(&mut rows, &block)?;
-    block.ages = columns.u64(Role::Age, counts.ages)?;
+    let (mut block, rows, counts) = take_rows_without_times(&mut columns, &tables)?;
     block.deltas = take_times(&block, &rows, counts.deltas, &mut columns)?;
     block.values = take_values(&block, &rows, counts.values, &mut columns)?;
     columns.end()?;
-    for (number, row) in rows.into_iter().enumerate() {
+    add_rows(&mut block, rows.into_iter().enumerate())?;
+    Ok(block)
+}
+
+/// Tables, ages, and rows that are not in the block yet.
+pub(super) fn take_rows_without_times(
+    columns: &mut Columns<'_>,
+    tables: &Tables,
+) -> Result<(ExecutionBlock, Vec<Row>, Counts), Error> {
+    let mut block = ExecutionBlock::new();
+    take_names(&mut block, columns, tables)?;
+    take_shapes(&mut block, columns, tables)?;
+    take_layouts(&mut block, columns, tables)?;
+    let mut rows = take_ids(columns, tables)?;
+    take_rows(&mut rows, columns, tables)?;
+    let counts = place(&mut rows, &block)?;
+    block.ages = columns.u64(Role::Age, counts.ages)?;
+    Ok((block, rows, counts))
+}
+
+/// `rows`: with their numbers in the chunk.
+pub(super) fn add_rows(
+    block: &mut ExecutionBlock,
+    rows: impl Iterator<Item = (usize, Row)>,
+) -> Result<(), Error> {
+    for (number, row) in rows {
         block.add_checked_row(row).map_err(|source| Error::Segment { row: number, source })?;
     }
-    Ok(block)
+    Ok(())
 }
 
 /// Trace ids of all segments. Decodes only the columns of trace ids and span bases.
@@ -237,7 +255,7 @@ fn take_rows(rows: &mut [Row], columns: &mut Columns<'_>, tables: &Tables) -> Re
 }
 
 /// Number of times, ages and values of all rows.
-struct Counts {
+pub(super) struct Counts {
     deltas: usize,
     ages: usize,
     values: usize,
@@ -258,14 +276,23 @@ fn place(rows: &mut [Row], block: &ExecutionBlock) -> Result<Counts, Error> {
     Ok(Counts { deltas, ages, values })
 }
 
+/// The contexts, and the group of each context.
+pub(super) fn take_groups(
+    block: &ExecutionBlock,
+    columns: &mut Columns<'_>,
+) -> Result<(Contexts, Vec<u32>), Error> {
+    let contexts = Contexts::new(block.shapes.items());
+    let groups = columns.indices(Role::TimeGroup, contexts.len, CHUNK_TIME_GROUPS_MAX)?;
+    Ok((contexts, groups))
+}
+
 fn take_times(
     block: &ExecutionBlock,
     rows: &[Row],
     count: usize,
     columns: &mut Columns<'_>,
 ) -> Result<Vec<u64>, Error> {
-    let contexts = Contexts::new(block.shapes.items());
-    let groups = columns.indices(Role::TimeGroup, contexts.len, CHUNK_TIME_GROUPS_MAX)?;
+    let (contexts, groups) = take_groups(block, columns)?;
     let group_of = |context: &u32| groups.get(*context as usize).map_or(0, |group| *group as usize);
     let order = || rows.iter().flat_map(|row| contexts.of(row.shape as usize)).map(group_of);
 
@@ -314,6 +341,14 @@ impl KeyColumns {
         Ok(key)
     }
 
+    pub(super) fn skip(&mut self, form: Form) {
+        match form {
+            Form::Text => drop(self.texts.next()),
+            Form::Integer => drop(self.integers.next()),
+            Form::Id => drop(self.ids.next()),
+        }
+    }
+
     pub(super) fn next(&mut self, form: Form) -> Option<AttributeData> {
         match form {
             Form::Text => self.texts.next().map(AttributeData::Text),
@@ -323,15 +358,10 @@ impl KeyColumns {
     }
 }
 
-fn take_values(
-    block: &ExecutionBlock,
-    rows: &[Row],
-    count: usize,
-    columns: &mut Columns<'_>,
-) -> Result<Vec<AttributeData>, Error> {
-    let slots = || rows.iter().filter_map(|row| block.layouts.get(row.layout)).flat_map(|layout| &layout.0);
+/// For the columns of each key: the number of values in each form.
+pub(super) fn count_values<'a>(slots: impl Iterator<Item = &'a Slot>) -> Vec<[usize; Form::ALL.len()]> {
     let mut counts: Vec<[usize; Form::ALL.len()]> = vec![];
-    for slot in slots() {
+    for slot in slots {
         if counts.len() <= slot.column() {
             counts.resize(slot.column() + 1, [0; Form::ALL.len()]);
         }
@@ -340,8 +370,18 @@ fn take_values(
             *count += 1;
         }
     }
+    counts
+}
+
+fn take_values(
+    block: &ExecutionBlock,
+    rows: &[Row],
+    count: usize,
+    columns: &mut Columns<'_>,
+) -> Result<Vec<AttributeData>, Error> {
+    let slots = || rows.iter().filter_map(|row| block.layouts.get(row.layout)).flat_map(|layout| &layout.0);
     let mut keys = vec![];
-    for forms in counts {
+    for forms in count_values(slots()) {
         keys.push(KeyColumns::take(columns, forms)?);
     }
     let mut values = Vec::with_capacity(count);

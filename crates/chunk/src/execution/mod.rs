@@ -4,7 +4,7 @@
 //! attributes without values are its layout. Equal shapes and equal layouts are stored once ([`block`]). The remaining data of a
 //! segment form a row: ids, times ([`times`]), attribute values ([`attributes`]), and the call that caused the segment
 //! ([`callers`]). Each kind of number has its own columns ([`encode`], [`decode`]). A search for an attribute decodes only a few
-//! columns ([`probe`]).
+//! columns ([`probe`]). A reader of a few segments decodes only the columns of times and values that they need ([`selected`]).
 
 mod attributes;
 mod block;
@@ -15,6 +15,7 @@ mod encode;
 mod intern;
 mod probe;
 mod row;
+mod selected;
 mod shape;
 mod times;
 mod walk;
@@ -26,7 +27,8 @@ pub use caller::Caller;
 pub use callers::{BlockCallers, find_callers};
 pub(crate) use decode::{callers, decode, operation, operations, traces};
 pub use encode::{encode_executions, encode_executions_with};
-pub(crate) use probe::has_value;
+pub(crate) use probe::with_value;
 pub use row::RowRef;
+pub(crate) use selected::decode_selected;
 pub use shape::{Call, Shape};
-pub use walk::{Visit, Walker, part_gap};
+pub use walk::{HTTP_STATUS, Visit, Walker, part_gap};

@@ -6,7 +6,8 @@ use super::attributes::AttributeData;
 use super::row::RowRef;
 use super::shape::Call;
 
-const HTTP_STATUS: &str = "http.status";
+/// The attribute with the status of a request.
+pub const HTTP_STATUS: &str = "http.status";
 
 /// A call in one row.
 pub struct Visit<'a> {

@@ -1,6 +1,7 @@
 //! `tacho traces`: searches traces.
 
 use serde_json::Value;
+use tacho_api::printable::printable;
 use tacho_api::units;
 
 use super::ask::{self, Server, Span};
@@ -13,7 +14,13 @@ use crate::terminal::table::{Align, Table};
   tacho traces --service shop --min-duration 100ms
   tacho traces --outcome failed --last 15m
   tacho traces --operation 'SELECT * FROM ad' --order slowest --last 1d
-  tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json")]
+  tacho traces --request-id 0af76519-16cd-43dd-8448-eb211c80319c --json
+  tacho traces --status 5xx --order slowest --last 1d
+  tacho traces --text 'from ad' --min-duration 100ms
+  tacho traces --exception SQLTimeoutException --service shop
+  tacho traces --attribute tenant=acme --attribute region=eu
+
+With --operation, --text, --status, --attribute or --exception, the search looks for calls that meet all conditions.")]
 pub struct Traces {
     /// Traces that contain a call of this service. Without --operation, the range, duration, outcome and order apply to the
     /// outermost call of the service
@@ -35,12 +42,28 @@ pub struct Traces {
     /// The trace of the request with this id
     #[arg(long, value_name = "ID")]
     request_id: Option<String>,
+    /// Traces that contain a call whose operation has this text in its name, for example a part of a statement. ASCII letters
+    /// match in both cases
+    #[arg(long)]
+    text: Option<String>,
+    /// Traces that contain an HTTP request with this status, for example 503, or with a status of this class, for example 5xx
+    #[arg(long)]
+    status: Option<String>,
+    /// Traces that contain a call with this attribute; repeatable, then one call has all of them
+    #[arg(long = "attribute", value_name = "KEY=VALUE")]
+    attributes: Vec<String>,
+    /// Traces that contain a call with an exception of this class, with or without its package
+    #[arg(long, value_name = "CLASS")]
+    exception: Option<String>,
     /// newest, oldest, slowest or fastest: which traces come first, of all traces in the range
     #[arg(long, default_value = "newest")]
     order: String,
     /// Traces to show
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     limit: usize,
+    /// The next page: the CURSOR that the page before printed. Repeat the other options, and give --start and --end
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
     #[command(flatten)]
     span: Span,
     #[command(flatten)]
@@ -59,12 +82,17 @@ impl Traces {
             ("max_duration", self.max_duration.map(ask::seconds)),
             ("outcome", self.outcome),
             ("request_id", self.request_id),
+            ("text", self.text),
+            ("status", self.status),
+            ("exception", self.exception),
+            ("after", self.after),
             ("order", Some(self.order)),
             ("limit", Some(self.limit.to_string())),
         ];
         let range = self.span.range()?;
         let params = range.params().map(|(name, value)| (name, Some(value)));
-        let answer = self.server.get("/api/traces", own.into_iter().chain(params))?;
+        let attributes = self.attributes.into_iter().map(|pair| ("attribute", Some(pair)));
+        let answer = self.server.get("/api/traces", own.into_iter().chain(attributes).chain(params))?;
         let traces = ask::list(&answer, "traces");
         if traces.is_empty() {
             let service = self.service.as_deref();
@@ -81,13 +109,19 @@ impl Traces {
         }
         print!("{}", table(traces));
         if answer["truncated"] == true {
-            eprintln!("more traces match: raise --limit, or narrow the search");
+            eprintln!("more traces match: raise --limit, or narrow the search{}", next(&answer));
         }
         Ok(())
     }
 }
 
-/// With `--service` or `--operation`, the columns START, TIME and OUTCOME are about the call that matched. Otherwise they are
+fn next(answer: &Value) -> String {
+    answer["next"]
+        .as_str()
+        .map_or_else(String::new, |cursor| format!(", or add --after {}", printable(cursor)))
+}
+
+/// If the search looks for calls, the columns START, TIME and OUTCOME are about the call that matched. Otherwise they are
 /// about the trace.
 fn table(traces: &[Value]) -> Table<9> {
     let (left, right) = (Align::Left, Align::Right);

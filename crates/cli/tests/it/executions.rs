@@ -14,12 +14,12 @@ use crate::support::{self, Server};
 
 /// 2023-11-14T22:13:20Z, ns.
 const START: i64 = 1_700_000_000_000_000_000;
-const SPAN: &str = "start=1700000000&end=1700000060";
-const FIRST: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
-const SECOND: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319d);
+pub const SPAN: &str = "start=1700000000&end=1700000060";
+pub const FIRST: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
+pub const SECOND: TraceId = TraceId(0x0af7_6519_16cd_43dd_8448_eb21_1c80_319d);
 
 /// A server with two requests of the service `shop`: a successful one of 3 ms with a statement of 2 ms, and a failed one of 1 ms.
-fn server() -> (tempfile::TempDir, Server) {
+pub fn server() -> (tempfile::TempDir, Server) {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start_with(data.path(), &["--selfwatch-seconds", "0"]);
     let mut agent = Agent::connect(server.records, &agent::hello(7)).expect("server greets");
@@ -27,6 +27,7 @@ fn server() -> (tempfile::TempDir, Server) {
     dict.text(1, "http-1");
     dict.text(2, "request.id");
     dict.text(3, "http.status");
+    dict.text(4, "exception");
     dict.operation(1, OperationKind::HttpServer, "GET /ads");
     dict.operation(2, OperationKind::Method, "Board.list()");
     dict.operation(3, OperationKind::Database, "SELECT * FROM ad");
@@ -64,6 +65,11 @@ fn segment(
     let events: Vec<Event> =
         events.iter().map(|(delta, kind)| Event { delta: *delta, kind: *kind }).collect();
     let request = format!("request-{number}");
+    let attributes = [
+        (0, 2, AttributeForm::Text(&request)),
+        (0, 3, AttributeForm::Integer(status)),
+        (1, 4, AttributeForm::Text("java.lang.IllegalStateException: no board")),
+    ];
     frame.segment(&SegmentRecord {
         number,
         trace: TraceForm::Full(id),
@@ -72,18 +78,27 @@ fn segment(
         start,
         continued: None,
         events: &events,
-        attributes: &[(0, 2, AttributeForm::Text(&request)), (0, 3, AttributeForm::Integer(status))],
+        attributes: &attributes[..if status < 500 { 2 } else { 3 }],
     });
 }
 
 /// Checks the response of `path`, flushes the memtable to chunks, and checks the response again.
-fn check(server: &Server, path: &str, expect: impl Fn(&Value)) {
+pub fn check(server: &Server, path: &str, expect: impl Fn(&Value)) {
     for _ in 0..2 {
         let answer = server.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         expect(&answer.json());
         assert_eq!(server.post("/api/flush", &[], b"").status, 204);
     }
+}
+
+/// Checks which traces a search finds.
+pub fn finds(server: &Server, parameters: &str, ids: &[TraceId]) {
+    let body = server.get(&format!("/api/traces?{SPAN}&{parameters}")).json();
+    let found: Vec<&str> =
+        body["traces"].as_array().unwrap().iter().filter_map(|t| t["trace_id"].as_str()).collect();
+    let ids: Vec<String> = ids.iter().map(TraceId::to_string).collect();
+    assert_eq!(found, ids, "{parameters}");
 }
 
 #[test]
@@ -99,13 +114,7 @@ fn traces_are_found_by_each_filter() {
         assert_eq!(body["traces"][0]["trace_id"], SECOND.to_string(), "the newest trace must come first");
         assert_eq!((&body["truncated"], &body["scanned"]), (&json!(false), &json!(2)));
     });
-    let finds = |parameters: &str, ids: &[TraceId]| {
-        let body = server.get(&format!("/api/traces?{SPAN}&{parameters}")).json();
-        let found: Vec<&str> =
-            body["traces"].as_array().unwrap().iter().filter_map(|t| t["trace_id"].as_str()).collect();
-        let ids: Vec<String> = ids.iter().map(TraceId::to_string).collect();
-        assert_eq!(found, ids, "{parameters}");
-    };
+    let finds = |parameters: &str, ids: &[TraceId]| finds(&server, parameters, ids);
     finds("outcome=failed", &[SECOND]);
     finds("outcome=ok", &[FIRST]);
     finds("min_duration=2ms", &[FIRST]);
@@ -206,14 +215,16 @@ fn the_status_counts_stored_records() {
     assert!(metrics.contains(line), "{metrics}");
 }
 
+pub fn fails(server: &Server, path: &str, status: u16, part: &str) {
+    let answer = server.get(path);
+    assert_eq!(answer.status, status, "{path}: {}", answer.text());
+    assert!(answer.json()["error"].as_str().unwrap().contains(part), "{path}: {}", answer.text());
+}
+
 #[test]
 fn errors_name_the_parameter() {
     let (_data, server) = server();
-    let fails = |path: &str, status: u16, part: &str| {
-        let answer = server.get(path);
-        assert_eq!(answer.status, status, "{path}: {}", answer.text());
-        assert!(answer.json()["error"].as_str().unwrap().contains(part), "{path}: {}", answer.text());
-    };
+    let fails = |path: &str, status: u16, part: &str| fails(&server, path, status, part);
     fails("/api/traces?start=yesterday", 400, "\"start\": \"yesterday\"");
     fails("/api/traces?start=9&end=8", 400, "\"end\"");
     fails("/api/traces?min_duration=long", 400, "\"min_duration\"");
@@ -239,7 +250,7 @@ fn shows(server: &Server, args: &[&str], expect: &str) {
     assert_eq!(stdout.trim_end(), expect.trim(), "{args:?}: got\n{stdout}");
 }
 
-const TIMES: [&str; 4] = ["--start", "1700000000", "--end", "1700000060"];
+pub const TIMES: [&str; 4] = ["--start", "1700000000", "--end", "1700000060"];
 
 #[test]
 fn commands_print_executions() {
@@ -377,7 +388,21 @@ fn omitted_results_and_records_of_other_kinds_are_reported() {
             "2 more operations match: raise --limit, or narrow the search\n",
         ),
         (&["operations", "--limit", "3"], ""),
-        (&["traces", "--limit", "1"], "more traces match: raise --limit, or narrow the search\n"),
+        (
+            &["traces", "--limit", "1"],
+            "more traces match: raise --limit, or narrow the search, or add --after \
+             newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d\n",
+        ),
+        (
+            &[
+                "traces",
+                "--limit",
+                "1",
+                "--after",
+                "newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d",
+            ],
+            "",
+        ),
         (
             &["query", "{service=\"shop\"}"],
             "hint: the selector matches calls: `tacho traces` and `tacho operations` read them\n",

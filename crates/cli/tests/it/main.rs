@@ -45,6 +45,7 @@ mod serve;
 mod small_disk;
 mod support;
 mod tls;
+mod trace_search;
 mod tune;
 mod upgrade;
 mod write;

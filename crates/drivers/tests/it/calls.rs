@@ -18,7 +18,7 @@ use tacho_model::{
 use tacho_store::driver::{
     Capabilities, Cut, Delete, EachClustering, EachKey, Info, Parts, RowStream, Scan, Scanned, Table,
 };
-use tacho_store::{Driver, Needed, Options, Result, Row, Store};
+use tacho_store::{Driver, Having, Needed, Options, Result, Row, Store};
 
 /// With this number of segments, a chunk is long enough that the driver reads only parts of it.
 pub const SEGMENTS: u64 = 1_200;
@@ -241,7 +241,7 @@ impl Bench {
             *best = within.map(|row| Some(row.duration())).max().unwrap_or(None).max(*best);
             false
         };
-        let needed = Needed::Ranked { rank: &rank, is_needed: &is_needed };
+        let needed = Needed::Ranked { rank: &rank, is_needed: &is_needed, having: None };
         let (id, room) = (labels(service).id(), AtomicUsize::new(usize::MAX));
         self.store().executions_of(id, range, &room, needed, keep).await.unwrap().whole().unwrap();
         let found = *best.lock().unwrap();
@@ -270,7 +270,7 @@ impl Bench {
             let (is_it, known) = (|trace| trace == id, [id]);
             let has_it = |block: &ExecutionBlock, row| block.row(row).trace() == id;
             let all = self.read(range, Needed::All, has_it).await;
-            let traces = Needed::Traces { accepts: &is_it, known: Some(&known) };
+            let traces = Needed::Traces { accepts: &is_it, only: number % 2 == 0, known: Some(&known) };
             assert_eq!(self.read(range, traces, has_it).await, all, "trace of segment {number}");
 
             // A client sends each id as text.
@@ -283,6 +283,12 @@ impl Bench {
             let requests = Needed::Attribute { key: REQUEST_ID, accepts: &is_it, known: Some(&known) };
             let all = self.read(range, Needed::All, has_it).await;
             assert_eq!(self.read(range, requests, has_it).await, all, "request of segment {number}");
+            let having =
+                Having { key: REQUEST_ID, accepts: &is_it, examined: &|segments| assert!(segments > 0) };
+            let rank = |_: std::result::Result<SummarizedChunk<'_>, String>| Some(0);
+            let is_needed = |_, _| true;
+            let ranked = Needed::Ranked { rank: &rank, is_needed: &is_needed, having: Some(having) };
+            assert_eq!(self.read(range, ranked, has_it).await, all, "by rank: request of segment {number}");
         }
     }
 }

@@ -65,7 +65,7 @@ async fn few_bytes_of_other_chunks_are_read_and_damaged_filters_hide_no_record()
     let number = 4 * SEGMENTS;
     let id = segment(number, 0).trace;
     let (is_it, known) = (|trace| trace == id, [id]);
-    let traces = |known| Needed::Traces { accepts: &is_it, known };
+    let traces = |known| Needed::Traces { accepts: &is_it, only: false, known };
     let has_it = |block: &ExecutionBlock, row| block.row(row).trace() == id;
     bench.bytes_read();
     assert_eq!(bench.read(TimeRange::ALL, traces(None), has_it).await.len(), 1);

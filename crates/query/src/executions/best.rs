@@ -7,6 +7,7 @@
 
 use tacho_chunk::{Cell, Point, SummarizedChunk};
 
+use super::conditions::Statuses;
 use super::search::Search;
 use super::source::Outcome;
 use super::top::Order;
@@ -16,6 +17,11 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// The highest rank ([`Order::rank`]) that an ended call of a chunk can have if it matches the search. `None` if no ended call
 /// can match. Ignores calls that are still open.
 pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
+    // A refused call may have one name with its status and another one with its exit, so all operations count.
+    let has_refused = chunk.summary.cells.iter().any(|cell| cell.refused > 0);
+    if !has_refused && search.conditions.statuses().any(Statuses::are_refused) {
+        return None;
+    }
     let cells: Vec<Option<u64>> =
         chunk.summary.cells.iter().map(|cell| duration(search, chunk, cell)).collect();
     let of_point = |point: &Point| {
@@ -41,6 +47,6 @@ fn duration(search: &Search, chunk: SummarizedChunk<'_>, cell: &Cell) -> Option<
     };
     let shortest = search.duration_ns_min.map_or(cell.min_ns, |min| min.max(cell.min_ns));
     let longest = search.duration_ns_max.map_or(cell.max_ns, |max| max.min(cell.max_ns));
-    let is_taken = search.filter.takes_operation(&operation.name) && has_outcome && shortest <= longest;
+    let is_taken = search.takes_operation(operation) && has_outcome && shortest <= longest;
     is_taken.then_some(if search.order == Order::Slowest { longest } else { shortest })
 }

@@ -12,6 +12,7 @@
 use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock, SummarizedChunk};
 use tacho_model::{Labels, TraceId};
 
+use super::conditions::AttributeTest;
 use super::limits::Incomplete;
 use super::source::{Source, SourceBlock};
 
@@ -22,7 +23,7 @@ pub enum Scope {
     Service,
     /// The blocks with a trace that [`Fold::wants`].
     Traces,
-    /// The blocks with a value of this attribute that [`Fold::wants_value`].
+    /// The blocks with a value of this attribute that [`Fold::wants_value`]. They may lack segments without such a value.
     Attribute(&'static str),
     All,
 }
@@ -51,6 +52,11 @@ pub trait Fold {
     /// The traces that a pass over [`Scope::Traces`] may need, if they are known. [`Fold::wants`] may refuse some of them.
     fn wanted(&self) -> Option<Vec<TraceId>> {
         None
+    }
+
+    /// Whether the blocks of the current pass over [`Scope::Traces`] may lack the segments of other traces.
+    fn takes_traces_alone(&self) -> bool {
+        false
     }
 
     /// Whether a pass over [`Scope::Attribute`] needs blocks with this value.
@@ -104,6 +110,15 @@ pub trait Fold {
         true
     }
 
+    /// A test that a segment must pass so that the current pass, which ranks chunks, needs the segment. `None`: the pass needs
+    /// all segments.
+    fn first_test(&self) -> Option<AttributeTest> {
+        None
+    }
+
+    /// Counts the segments of a chunk or block that was examined with [`Fold::first_test`].
+    fn examined(&mut self, _: usize) {}
+
     /// What the answer lacks because a limit was reached. Called after the last pass.
     fn incomplete(&self) -> Vec<Incomplete> {
         vec![]
@@ -117,7 +132,7 @@ pub trait Fold {
 pub fn over<F: Fold>(blocks: &[SourceBlock], mut fold: F) -> F::Answer {
     while let Some(scope) = fold.pass() {
         for SourceBlock { labels, block } in blocks {
-            if is_needed(&fold, scope, block) {
+            if is_needed(&fold, scope, block) && passes(&mut fold, block) {
                 fold.add(labels, block);
             }
         }
@@ -130,6 +145,14 @@ fn is_needed(fold: &impl Fold, scope: Scope, block: &ExecutionBlock) -> bool {
         Scope::Service | Scope::All => true,
         Scope::Traces => fold.wants(row.trace()),
         Scope::Attribute(key) => row.attributes().any(|a| **a.key == *key && fold.wants_value(a.value)),
+    })
+}
+
+/// Whether a segment of the block passes the first test of the pass, if there is one.
+pub(super) fn passes(fold: &mut impl Fold, block: &ExecutionBlock) -> bool {
+    fold.first_test().is_none_or(|test| {
+        fold.examined(block.len());
+        block.rows().any(|row| row.attributes().any(|a| test.takes(a.key, a.value)))
     })
 }
 

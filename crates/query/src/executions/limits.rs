@@ -20,6 +20,10 @@ pub(super) struct Limits {
     pub(super) requested: usize,
     /// Candidates that a search for traces by their entries compares.
     pub(super) candidates: usize,
+    /// Calls in several parts that may meet the conditions of a search; about 200 bytes each.
+    pub(super) spanning: usize,
+    /// Traces of earlier pages of a search for calls; 24 bytes each.
+    pub(super) pages: usize,
 }
 
 impl Limits {
@@ -30,6 +34,8 @@ impl Limits {
         parented: 1 << 22,
         requested: 100_000,
         candidates: 200_000,
+        spanning: 100_000,
+        pages: 1 << 20,
     };
     /// For blocks that are all in memory: the caller bounds their segments.
     pub(super) const IN_MEMORY: Self =
@@ -53,6 +59,10 @@ pub enum Incomplete {
     Candidates { limit: usize },
     /// Segments with the requested request id whose traces were not examined.
     Requests { omitted: u64, limit: usize },
+    /// Calls in several parts that were not examined; each of their parts with a wanted attribute counts.
+    Spanning { omitted: u64, limit: usize },
+    /// Calls of traces of earlier pages that were not noted.
+    Pages { omitted: u64, limit: usize },
 }
 
 impl fmt::Display for Incomplete {
@@ -74,6 +84,15 @@ impl fmt::Display for Incomplete {
             Self::Requests { omitted, limit } => write!(
                 f,
                 "more than {limit} traces have this request id: {omitted} further segments with it were omitted"
+            ),
+            Self::Spanning { omitted, limit } => write!(
+                f,
+                "more than {limit} long calls in several parts have such an attribute: {omitted} further parts with it were \
+                 omitted"
+            ),
+            Self::Pages { omitted, limit } => write!(
+                f,
+                "more than {limit} traces are on earlier pages: traces of {omitted} further calls may be in this answer again"
             ),
         }?;
         f.write_str("; narrow start and end")

@@ -2,6 +2,7 @@
 //! rest of the file is data.
 
 mod awaited;
+mod conditions;
 mod counters;
 mod laws;
 mod limits;
@@ -93,8 +94,10 @@ fn everything() -> Search {
         duration_ns_max: None,
         outcome: None,
         request_id: None,
+        conditions: Conditions::NONE,
         order: Order::default(),
         limit: 100,
+        after: None,
     }
 }
 

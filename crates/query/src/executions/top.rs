@@ -1,11 +1,13 @@
-//! Which traces come first in the order of a search? Memory is bounded by the number of traces that are kept.
+//! Which traces come first in the order of a search, or first after the traces of earlier pages? Memory is bounded by the number
+//! of traces that are kept.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tacho_model::{Timestamp, TraceId};
 
 use super::found::Match;
+use super::limits::Incomplete;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
@@ -57,15 +59,90 @@ pub(super) struct Top {
     traces: HashMap<TraceId, (Key, Option<Match>)>,
     /// Whether a trace is missing: it was offered but not kept, or it may exist but was not offered.
     is_cut: bool,
+    earlier: Option<Earlier>,
+}
+
+/// The traces of earlier pages.
+struct Earlier {
+    /// The key of the last one. Better keys and this one are not kept.
+    last: Key,
+    /// Those that were offered with such a key, if a trace counts with its best key.
+    traces: Option<HashSet<TraceId>>,
+    /// Limit on `traces`.
+    max: usize,
+    /// Whether a trace that was kept turned out to be one of them, after another trace was not kept because of it.
+    has_displaced: bool,
+    /// Whether the search was started again for this reason. Then `traces` has all of them, up to `max`.
+    is_restarted: bool,
+    /// Number of offers of traces that are not in `traces` because of `max`.
+    omitted: u64,
 }
 
 impl Top {
     pub(super) fn new(max: usize) -> Self {
-        Self { max, keys: BTreeSet::new(), traces: HashMap::new(), is_cut: false }
+        Self { max, keys: BTreeSet::new(), traces: HashMap::new(), is_cut: false, earlier: None }
+    }
+
+    /// Keeps only keys that are worse than `last`. If `max` is given, also refuses a trace that is offered with a better key,
+    /// now or later, for at most `max` traces.
+    pub(super) fn after(self, last: Option<Key>, max: Option<usize>) -> Self {
+        let earlier = |last| Earlier {
+            last,
+            traces: max.map(|_| HashSet::new()),
+            max: max.unwrap_or(0),
+            has_displaced: false,
+            is_restarted: false,
+            omitted: 0,
+        };
+        Self { earlier: last.map(earlier), ..self }
+    }
+
+    /// If a trace of an earlier page may have displaced another one: removes all traces except from the list of those of earlier
+    /// pages, and returns `true`. Then all calls must be offered again.
+    pub(super) fn restart(&mut self) -> bool {
+        let Some(earlier) = self.earlier.as_mut() else { return false };
+        let is_needed = earlier.has_displaced && !earlier.is_restarted;
+        if is_needed {
+            earlier.is_restarted = true;
+            earlier.omitted = 0;
+            self.keys.clear();
+            self.traces.clear();
+            self.is_cut = false;
+        }
+        is_needed
+    }
+
+    /// Whether the trace is one of an earlier page. Notes it if `key` shows this.
+    fn is_earlier_page(&mut self, key: Key) -> bool {
+        let (_, Reverse(trace)) = key;
+        let Some(earlier) = self.earlier.as_mut() else { return false };
+        if key < earlier.last {
+            return earlier.traces.as_ref().is_some_and(|traces| traces.contains(&trace));
+        }
+        if let Some(traces) = earlier.traces.as_mut() {
+            if traces.len() < earlier.max {
+                traces.insert(trace);
+            } else if !traces.contains(&trace) {
+                earlier.omitted += 1;
+            }
+            if let Some((key, _)) = self.traces.remove(&trace) {
+                self.keys.remove(&key);
+                earlier.has_displaced |= self.is_cut;
+            }
+        }
+        true
+    }
+
+    pub(super) fn incomplete(&self) -> Option<Incomplete> {
+        let earlier = self.earlier.as_ref().filter(|earlier| earlier.omitted > 0)?;
+        Some(Incomplete::Pages { omitted: earlier.omitted, limit: earlier.max })
     }
 
     pub(super) fn offer(&mut self, key: Key, found: impl FnOnce() -> Option<Match>) {
         let (_, Reverse(trace)) = key;
+        if self.is_earlier_page(key) {
+            return;
+        }
         match self.traces.get(&trace) {
             Some((known, _)) if *known > key => return,
             Some((known, matched)) if *known == key => {

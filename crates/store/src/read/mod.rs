@@ -35,7 +35,7 @@ use crate::{Error, ErrorKind, Result};
 
 pub use chunks::{ChunkInfo, chunks};
 pub use rows::head as row_head;
-pub use series::Needed;
+pub use series::{Having, Needed};
 pub use summaries::summary as row_summary;
 
 /// The parts of the store that a read uses. A read changes only the registered snapshots and the count of unreadable rows.

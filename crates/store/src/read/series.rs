@@ -69,14 +69,19 @@ pub enum Needed<'a> {
         rank: &'a (dyn Fn(Result<SummarizedChunk<'_>, String>) -> Option<u64> + Sync),
         /// Whether a chunk with this rank and this number of segments is still needed. Called directly before it is read.
         is_needed: &'a (dyn Fn(u64, usize) -> bool + Sync),
+        /// Of the chunks that are still needed, only those with a segment that has this attribute are decoded. The blocks may
+        /// lack other segments.
+        having: Option<Having<'a>>,
     },
     /// Those with a segment of an accepted trace.
     Traces {
         accepts: &'a (dyn Fn(TraceId) -> bool + Sync),
+        /// Whether the blocks may lack the segments of other traces.
+        only: bool,
         /// All accepted traces, if they are known.
         known: Option<&'a [TraceId]>,
     },
-    /// Those with an accepted value of the attribute with this key.
+    /// Those with an accepted value of the attribute with this key. The blocks may lack other segments.
     Attribute {
         key: &'a str,
         accepts: &'a (dyn Fn(&AttributeData) -> bool + Sync),
@@ -85,9 +90,21 @@ pub enum Needed<'a> {
     },
 }
 
+/// Segments that have an accepted value of the attribute with this key.
+#[derive(Clone, Copy)]
+pub struct Having<'a> {
+    pub key: &'a str,
+    pub accepts: &'a (dyn Fn(&AttributeData) -> bool + Sync),
+    /// Gets the number of segments of each chunk or block that was examined.
+    pub examined: &'a (dyn Fn(usize) + Sync),
+}
+
 /// Limit on the ids that are looked up in a filter. A filter also accepts 1 % of the ids that the chunk does not have. With more
 /// ids, it would accept most chunks.
 const FILTERED_IDS_MAX: usize = 200;
+
+/// If more than one in this number of segments is needed, the whole chunk is decoded.
+const SELECTED_SHARE: usize = 4;
 
 impl Needed<'_> {
     /// Whether a chunk with this front may have a needed block.
@@ -105,19 +122,46 @@ impl Needed<'_> {
         }
     }
 
-    fn takes_chunk(self, chunk: &Chunk<'_>) -> Result<bool, tacho_chunk::Error> {
+    /// The needed segments of a chunk; `None` if all segments are needed.
+    fn segments(self, chunk: &Chunk<'_>) -> Result<Option<Vec<bool>>, tacho_chunk::Error> {
         match self {
-            Self::All | Self::Unsummarized(_) | Self::Ranked { .. } => Ok(true),
-            Self::Traces { accepts, .. } => Ok(chunk.execution_traces()?.into_iter().any(accepts)),
-            Self::Attribute { key, accepts, .. } => chunk.has_attribute(key, &accepts),
+            Self::All | Self::Unsummarized(_) | Self::Ranked { having: None, .. } => Ok(None),
+            Self::Traces { accepts, .. } => {
+                Ok(Some(chunk.execution_traces()?.into_iter().map(accepts).collect()))
+            }
+            Self::Attribute { key, accepts, .. }
+            | Self::Ranked { having: Some(Having { key, accepts, .. }), .. } => {
+                chunk.segments_with(key, &accepts).map(Some)
+            }
+        }
+    }
+
+    /// Decodes the needed segments of a chunk; `None` if there are none.
+    fn decode(self, chunk: &Chunk<'_>) -> Result<Option<ExecutionBlock>, tacho_chunk::Error> {
+        let Some(kept) = self.segments(chunk)? else { return chunk.executions().map(Some) };
+        let count = kept.iter().filter(|kept| **kept).count();
+        let is_whole =
+            matches!(self, Self::Traces { only: false, .. }) || count > kept.len() / SELECTED_SHARE;
+        match count {
+            0 => Ok(None),
+            _ if is_whole => chunk.executions().map(Some),
+            _ => chunk.selected_executions(&kept).map(Some),
+        }
+    }
+
+    fn examined(self, segments: usize) {
+        if let Self::Ranked { having: Some(having), .. } = self {
+            (having.examined)(segments);
         }
     }
 
     fn takes_block(self, block: &ExecutionBlock) -> bool {
+        self.examined(block.len());
         block.rows().any(|row| match self {
-            Self::All | Self::Unsummarized(_) | Self::Ranked { .. } => true,
+            Self::All | Self::Unsummarized(_) | Self::Ranked { having: None, .. } => true,
             Self::Traces { accepts, .. } => accepts(row.trace()),
-            Self::Attribute { key, accepts, .. } => {
+            Self::Attribute { key, accepts, .. }
+            | Self::Ranked { having: Some(Having { key, accepts, .. }), .. } => {
                 row.attributes().any(|a| **a.key == *key && accepts(a.value))
             }
         })
@@ -147,11 +191,10 @@ pub async fn executions(
     };
     let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
     let decode = |chunk: Chunk<'_>, is_intact| {
-        // The single columns that `takes_chunk` reads are not trusted in a damaged row, so its whole chunk is decoded.
-        if is_intact && !needed.takes_chunk(&chunk)? {
-            return Ok(None);
-        }
-        chunk.executions().map(Arc::new).map(Some)
+        needed.examined(chunk.header().tables.map_or(0, |tables| tables.segments));
+        // Single columns are not trusted in a damaged row, so its whole chunk is decoded.
+        let block = if is_intact { needed.decode(&chunk)? } else { Some(chunk.executions()?) };
+        Ok(block.map(Arc::new))
     };
     let mut recent = Vec::new();
     for (generation, open) in memory.parts {
@@ -232,7 +275,7 @@ async fn stored<T, U>(
             };
             each_unsummarized(reader, (kind, id), range, &wanted.snapshot, &usage, accepts, each).await?;
         }
-        Some(Needed::Ranked { rank, is_needed }) => {
+        Some(Needed::Ranked { rank, is_needed, .. }) => {
             let usage = |generations: (u64, u64), times: TimeRange, has_summary: bool| {
                 wanted.usage(generations, times, has_summary, true)
             };

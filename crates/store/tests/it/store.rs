@@ -340,9 +340,13 @@ async fn refused_blocks_do_not_count_as_memory() {
     let (room, is_second) = (AtomicUsize::new(bytes), |trace| trace == TraceId(2));
     let id = common::id("svc");
     let of = store
-        .executions_of(id, TimeRange::ALL, &room, Needed::Traces { accepts: &is_second, known: None }, |_| {
-            true
-        })
+        .executions_of(
+            id,
+            TimeRange::ALL,
+            &room,
+            Needed::Traces { accepts: &is_second, only: false, known: None },
+            |_| true,
+        )
         .await
         .unwrap();
     assert_eq!((of.whole().unwrap(), room.into_inner()), (blocks, 0));

@@ -10,19 +10,21 @@ use tacho_model::{
 };
 
 use super::awaited::{calltree, graph, operations, search, services, trace};
-use crate::executions::{CallTreeNode, Filter, Level, Order, Search, SourceBlock};
+use crate::executions::{CallTreeNode, Conditions, Filter, Level, Order, Search, SourceBlock};
 
 pub const OPERATIONS: u32 = 6;
 pub const ALL: Filter = Filter { service: None, operation: None, range: TimeRange::ALL };
 
-const EVERYTHING: Search = Search {
+pub const EVERYTHING: Search = Search {
     filter: ALL,
     duration_ns_min: None,
     duration_ns_max: None,
     outcome: None,
     request_id: None,
+    conditions: Conditions::NONE,
     order: Order::Newest,
     limit: 100,
+    after: None,
 };
 
 pub fn table(kinds: [OperationKind; 3]) -> Vec<Operation> {

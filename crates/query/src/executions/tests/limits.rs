@@ -8,7 +8,7 @@ use tacho_model::TimeRange;
 use super::notation::blocks;
 use crate::executions::limits::Limits;
 use crate::executions::{
-    Filter, Fold, Graphing, Incomplete, Level, Operations, Order, Search, Searching, SourceBlock,
+    Conditions, Filter, Fold, Graphing, Incomplete, Level, Operations, Order, Search, Searching, SourceBlock,
 };
 
 const ALL: Filter = Filter { service: None, operation: None, range: TimeRange::ALL };
@@ -92,8 +92,10 @@ const fn any(limit: usize) -> Search {
         duration_ns_max: None,
         outcome: None,
         request_id: None,
+        conditions: Conditions::NONE,
         order: Order::Slowest,
         limit,
+        after: None,
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tacho_chunk::{CallSummary, ExecutionBlock, SummarizedChunk};
 use tacho_model::{Labels, OperationKind, Segment, TimeRange};
 
-use super::laws::{OPERATIONS, Seed, parts, seeds, segment, table};
+use super::laws::{EVERYTHING, OPERATIONS, Seed, parts, seeds, segment, table};
 use crate::executions::{Filter, Fold, Order, Outcome, Search, SearchResult, Searching, SourceBlock};
 
 const KINDS: [OperationKind; 3] =
@@ -17,12 +17,14 @@ const BLOCKS: usize = 8;
 
 /// Searches like a reader of the store: blocks without a summary first, then the others by descending rank. Also returns the
 /// number of blocks that the search did not need.
-fn ranked(blocks: &[(SourceBlock, bool)], search: &Search) -> (SearchResult, usize) {
+pub fn ranked(blocks: &[(SourceBlock, bool)], search: &Search) -> (SearchResult, usize) {
     let (mut fold, mut skipped) = (Searching::new(search.clone()), 0);
     while fold.pass().is_some() {
         let (with, without): (Vec<_>, Vec<_>) =
             blocks.iter().partition(|(_, is_summed)| *is_summed && fold.ranks_chunks());
-        without.iter().for_each(|(SourceBlock { labels, block }, _)| fold.add(labels, block));
+        for (SourceBlock { labels, block }, _) in without {
+            add(&mut fold, labels, block);
+        }
         let mut order = vec![];
         for (source, _) in with {
             let (segments, range) = (source.block.len(), source.block.range());
@@ -38,14 +40,24 @@ fn ranked(blocks: &[(SourceBlock, bool)], search: &Search) -> (SearchResult, usi
         }
         order.sort_by_key(|(rank, _)| Reverse(*rank));
         for (rank, SourceBlock { labels, block }) in order {
-            if fold.needs_rank(rank, block.len()) {
-                fold.add(labels, block);
-            } else {
-                skipped += 1;
-            }
+            skipped += usize::from(!fold.needs_rank(rank, block.len()) || !add(&mut fold, labels, block));
         }
     }
     (fold.finish(), skipped)
+}
+
+/// Adds the segments of a block that pass the first test of the pass. Returns whether there are any.
+fn add(fold: &mut Searching, labels: &Labels, block: &ExecutionBlock) -> bool {
+    let Some(test) = fold.first_test() else {
+        fold.add(labels, block);
+        return true;
+    };
+    fold.examined(block.len());
+    let mut passing = ExecutionBlock::new();
+    let rows = block.rows().filter(|row| row.attributes().any(|a| test.takes(a.key, a.value)));
+    rows.for_each(|row| passing.push_row(row));
+    fold.add(labels, &passing);
+    !passing.is_empty()
 }
 
 fn exact(blocks: &[(SourceBlock, bool)], search: &Search) -> SearchResult {
@@ -85,7 +97,7 @@ fn searches() -> impl Strategy<Value = Search> {
             let service = (is_of_service || operation.is_none()).then(|| "a".to_owned());
             let operation = operation.map(|operation| format!("o{operation}"));
             let (filter, order) = (Filter { service, operation, range }, Order::ALL[order]);
-            Search { filter, duration_ns_min, duration_ns_max, outcome, request_id: None, order, limit }
+            Search { filter, duration_ns_min, duration_ns_max, outcome, order, limit, ..EVERYTHING }
         },
     )
 }
@@ -146,8 +158,7 @@ fn summed(rows: &[Segment]) -> (SourceBlock, bool) {
 
 fn of_service(order: Order, outcome: Option<Outcome>) -> Search {
     let filter = Filter { service: Some("a".into()), operation: None, range: TimeRange::ALL };
-    let (duration_ns_min, duration_ns_max, request_id) = (None, None, None);
-    Search { filter, duration_ns_min, duration_ns_max, outcome, request_id, order, limit: 1 }
+    Search { filter, outcome, order, limit: 1, ..EVERYTHING }
 }
 
 #[test]

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tacho_chunk::ExecutionBlock;
+use tacho_chunk::{ExecutionBlock, REQUEST_ID};
 use tacho_model::{Labels, OperationKind, Segment, SpanId, TraceId, mix64, unmix64};
 
 use super::awaited::trace;
-use super::laws::{ALL, LOCAL, OPERATIONS, Seed, parts, seeds, segment, table};
+use super::laws::{ALL, EVERYTHING, LOCAL, OPERATIONS, Seed, parts, seeds, segment, table};
 use crate::executions::limits::Limits;
 use crate::executions::{
-    Graphing, Level, Operations, Order, Outcome, Search, Searching, SourceBlock, Span, over,
+    Graphing, Level, Operations, Order, Outcome, Search, Searching, SourceBlock, Span, TraceSummary, over,
 };
 
 /// Kinds with http-client, so that the time of a server is subtracted from some self times.
@@ -94,7 +94,7 @@ impl Figures {
     }
 }
 
-fn rounds_of(max: usize) -> Limits {
+pub fn rounds_of(max: usize) -> Limits {
     Limits { causes: max, parented: max, ..Limits::default() }
 }
 
@@ -139,60 +139,78 @@ fn check_graph(seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
 }
 
 /// A trace; then start, duration and outcome of its entry or of its best call.
-type Found = (TraceId, i64, u64, Outcome);
+pub type Found = (TraceId, i64, u64, Outcome);
 
-fn expected(search: &Search, seeds: &[Seed], blocks: &[SourceBlock]) -> Vec<Found> {
+/// All traces that a search finds, in order. `meets`: whether a call meets the conditions of the search, if it has any.
+pub fn expected(
+    search: &Search,
+    seeds: &[Seed],
+    blocks: &[SourceBlock],
+    meets: Option<&dyn Fn(&Span) -> bool>,
+) -> Vec<Found> {
     let mut all: Vec<((u64, Reverse<TraceId>), Found)> = vec![];
     for (id, start, spans) in traces(seeds, blocks) {
         let is_outermost = |span: &Span| span.parent.is_none_or(|parent| place(parent).0 != place(span.id).0);
         let mut best = None;
         let (service, operation) = (&search.filter.service, &search.filter.operation);
-        if service.is_none() && operation.is_none() {
+        let any_depth = operation.is_some() || meets.is_some();
+        let is_for_calls = service.is_some() || any_depth;
+        let has_request = |id: &String| {
+            spans.iter().any(|s| s.attributes.get(REQUEST_ID).is_some_and(|v| v.to_string() == *id))
+        };
+        if !search.request_id.as_ref().is_none_or(has_request) {
+            continue;
+        }
+        if !is_for_calls {
             let entry = spans.iter().filter(|span| place(span.id).1 == 0);
             best = entry.min_by_key(|span| (span.parent.is_some(), span.offset_ns, place(span.id).0));
         }
-        for span in spans.iter().filter(|_| service.is_some() || operation.is_some()) {
+        for span in spans.iter().filter(|_| is_for_calls) {
             let takes = service.as_ref().is_none_or(|service| **service == *span.service)
-                && operation.as_ref().map_or(is_outermost(span), |name| **name == *span.operation);
+                && (any_depth || is_outermost(span))
+                && operation.as_ref().is_none_or(|name| **name == *span.operation)
+                && meets.is_none_or(|meets| meets(span));
             let key = |span: &Span| search.order.key(start + span.offset_ns as i64, span.duration_ns, id);
-            if takes
-                && search.outcome.is_none_or(|outcome| outcome == span.outcome)
-                && search.duration_ns_min.is_none_or(|min| min <= span.duration_ns)
-                && best.is_none_or(|best| key(best) < key(span))
-            {
+            if takes && takes_times(search, start, span) && best.is_none_or(|best| key(best) < key(span)) {
                 best = Some(span);
             }
         }
-        let takes = |span: &&Span| {
-            search.outcome.is_none_or(|outcome| outcome == span.outcome)
-                && search.duration_ns_min.is_none_or(|min| min <= span.duration_ns)
-        };
-        if let Some(span) = best.filter(takes) {
+        if let Some(span) = best.filter(|span| takes_times(search, start, span)) {
             let at = start + span.offset_ns as i64;
             all.push((search.order.key(at, span.duration_ns, id), (id, at, span.duration_ns, span.outcome)));
         }
     }
     all.sort_by_key(|(key, _)| Reverse(*key));
-    all.into_iter().map(|(_, found)| found).take(search.limit).collect()
+    all.into_iter().map(|(_, found)| found).collect()
+}
+
+/// `start`: start of the trace.
+fn takes_times(search: &Search, start: i64, span: &Span) -> bool {
+    search.filter.range.contains(start + span.offset_ns as i64)
+        && search.outcome.is_none_or(|outcome| outcome == span.outcome)
+        && search.duration_ns_min.is_none_or(|min| min <= span.duration_ns)
+        && search.duration_ns_max.is_none_or(|max| span.duration_ns <= max)
+}
+
+pub fn found(traces: Vec<TraceSummary>) -> impl Iterator<Item = Found> {
+    traces.into_iter().map(|t| {
+        let entry = (t.start, t.duration_ns, t.outcome);
+        let (start, duration, outcome) =
+            t.matched.map_or(entry, |call| (call.start, call.duration_ns, call.outcome));
+        (t.trace_id, start, duration, outcome)
+    })
+}
+
+/// A search may find any of several calls with equal keys, so only keys are compared.
+pub fn key(order: Order, (id, start, duration, _): &Found) -> (TraceId, u64) {
+    (*id, order.key(*start, *duration, *id).0)
 }
 
 fn check_search(search: &Search, seeds: &[Seed], blocks: &[SourceBlock], round_max: usize) {
-    let found = over(blocks, Searching::within(search.clone(), rounds_of(round_max)));
-    let found: Vec<Found> = found
-        .traces
-        .into_iter()
-        .map(|t| {
-            let entry = (t.start, t.duration_ns, t.outcome);
-            let (start, duration, outcome) =
-                t.matched.map_or(entry, |call| (call.start, call.duration_ns, call.outcome));
-            (t.trace_id, start, duration, outcome)
-        })
-        .collect();
-    // A search may find any of several calls with equal keys, so only keys are compared.
-    let key = |(id, start, duration, _): &Found| (*id, search.order.key(*start, *duration, *id).0);
-    let expected = expected(search, seeds, blocks);
-    let keys = |found: &[Found]| found.iter().map(key).collect::<Vec<_>>();
-    assert_eq!(keys(&found), keys(&expected), "{search:?}");
+    let got = over(blocks, Searching::within(search.clone(), rounds_of(round_max)));
+    let got = found(got.traces).map(|found| key(search.order, &found)).collect::<Vec<_>>();
+    let expected = expected(search, seeds, blocks, None).into_iter().take(search.limit);
+    assert_eq!(got, expected.map(|found| key(search.order, &found)).collect::<Vec<_>>(), "{search:?}");
 }
 
 fn searches() -> impl Strategy<Value = Search> {
@@ -206,11 +224,10 @@ fn searches() -> impl Strategy<Value = Search> {
         |(service, operation, order, outcome, duration_ns_min, limit)| Search {
             filter: super::Filter { service, operation, ..ALL },
             duration_ns_min,
-            duration_ns_max: None,
             outcome,
-            request_id: None,
             order,
             limit,
+            ..EVERYTHING
         },
     )
 }

@@ -60,7 +60,11 @@ fn operation(o: &OperationStats) -> Value {
 
 pub fn traces(found: &SearchResult) -> Value {
     let traces: Vec<Value> = found.traces.iter().map(summary).collect();
-    json!({ "traces": traces, "truncated": found.truncated, "scanned": found.scanned })
+    let mut body = json!({ "traces": traces, "truncated": found.truncated, "scanned": found.scanned });
+    if let Some(next) = found.next {
+        body["next"] = next.to_string().into();
+    }
+    body
 }
 
 fn summary(t: &TraceSummary) -> Value {

@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock, SummarizedChunk};
 use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
-use tacho_store::{Damages, Error, ErrorKind, Needed, Read};
+use tacho_store::{Damages, Error, ErrorKind, Having, Needed, Read};
 
 use crate::access::View;
 use crate::http::error::ApiError;
@@ -67,7 +67,7 @@ pub async fn blocks(
     let is_wanted = |trace| wanted.trace() == Some(trace);
     let known = wanted.trace().map(|id| [id]);
     let needed = match &known {
-        Some(known) => Needed::Traces { accepts: &is_wanted, known: Some(known) },
+        Some(known) => Needed::Traces { accepts: &is_wanted, only: true, known: Some(known) },
         None => Needed::All,
     };
     kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), Summaries::Unused, &|_, _| true).await
@@ -85,8 +85,9 @@ type Ranking<'a> = &'a (dyn Fn(&Labels, Result<SummarizedChunk<'_>, String>) -> 
 enum Summaries<'a> {
     Unused,
     Summed(Summing<'a>),
-    /// The second function says whether a chunk with this rank and this number of segments is still needed.
-    Ranked(Ranking<'a>, &'a (dyn Fn(u64, usize) -> bool + Sync)),
+    /// The second function says whether a chunk with this rank and this number of segments is still needed. Chunks without a
+    /// segment that has the attribute are not decoded.
+    Ranked(Ranking<'a>, &'a (dyn Fn(u64, usize) -> bool + Sync), Option<Having<'a>>),
 }
 
 #[derive(Default)]
@@ -139,13 +140,13 @@ async fn kept(
             Summaries::Unused | Summaries::Ranked(..) => false,
         };
         let rank = |chunk: Result<SummarizedChunk<'_>, String>| match summaries {
-            Summaries::Ranked(rank, _) => rank(&labels, chunk),
+            Summaries::Ranked(rank, ..) => rank(&labels, chunk),
             Summaries::Unused | Summaries::Summed(_) => Some(u64::MAX),
         };
         let needed = match summaries {
             Summaries::Unused => needed,
             Summaries::Summed(_) => Needed::Unsummarized(&sum),
-            Summaries::Ranked(_, is_needed) => Needed::Ranked { rank: &rank, is_needed },
+            Summaries::Ranked(_, is_needed, having) => Needed::Ranked { rank: &rank, is_needed, having },
         };
         let blocks = store.executions_of(id, range, room, needed, keep).await?;
         Ok::<_, Error>((labels, blocks))
@@ -220,7 +221,7 @@ struct Passing<'a, F> {
     damaged: Mutex<&'a mut DamagedSummaries>,
     /// The bytes of blocks that may be kept.
     room: &'a AtomicUsize,
-    /// Whether all blocks were kept, and no chunk was skipped because of its rank.
+    /// Whether all blocks were kept, and no chunk was skipped because of its rank or its attributes.
     all_fit: AtomicBool,
 }
 
@@ -272,10 +273,16 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
     fn is_needed(&self, rank: u64, segments: usize) -> bool {
         self.fits(self.fold().needs_rank(rank, segments))
     }
+
+    fn examined(&self, segments: usize) {
+        self.fits(false);
+        self.fold().examined(segments);
+    }
 }
 
 /// Reads the blocks of a scope and adds them to `fold`. Does not read a chunk whose summary is enough for `fold`, or shows that
-/// `fold` does not need the chunk. Returns the blocks if `room` is enough for all, and no chunk was skipped because of its rank.
+/// `fold` does not need the chunk. Returns the blocks if `room` is enough for all, and no chunk was skipped because of its rank
+/// or its attributes.
 async fn pass(
     store: &View,
     (service, range): (Option<&str>, TimeRange),
@@ -287,24 +294,33 @@ async fn pass(
         Scope::Service => Wanted::Service(service),
         Scope::Traces | Scope::Attribute(_) | Scope::All => Wanted::All,
     };
-    let (traces, value) = (if scope == Scope::Traces { fold.wanted() } else { None }, fold.wanted_value());
+    let (mut traces, value) =
+        (if scope == Scope::Traces { fold.wanted() } else { None }, fold.wanted_value());
+    traces.iter_mut().for_each(|traces| traces.sort_unstable());
+    let (test, only) = (fold.first_test(), fold.takes_traces_alone());
     let (is_summed, is_ranked) = (fold.takes_summaries(), fold.ranks_chunks());
     let all_fit = AtomicBool::new(true);
     let passing = Passing { fold: Mutex::new(fold), damaged: Mutex::new(damaged), room, all_fit };
-    let wants = |trace| passing.fold().wants(trace);
+    // The sorted traces are searched without the lock.
+    let may_want =
+        |trace| traces.as_ref().is_none_or(|traces: &Vec<TraceId>| traces.binary_search(&trace).is_ok());
+    let wants = |trace| may_want(trace) && passing.fold().wants(trace);
     let is_value = |value: &AttributeData| passing.fold().wants_value(value);
     let value = value.map(|value| vec![value]);
     let needed = match scope {
-        Scope::Traces => Needed::Traces { accepts: &wants, known: traces.as_deref() },
+        Scope::Traces => Needed::Traces { accepts: &wants, only, known: traces.as_deref() },
         Scope::Attribute(key) => Needed::Attribute { key, accepts: &is_value, known: value.as_deref() },
         Scope::Service | Scope::All => Needed::All,
     };
     let sum = |labels: &Labels, summary: Result<&CallSummary, String>| passing.sum(labels, summary);
     let rank = |labels: &Labels, chunk: Result<SummarizedChunk<'_>, String>| passing.rank(labels, chunk);
     let is_needed = |rank, segments| passing.is_needed(rank, segments);
+    let examined = |segments| passing.examined(segments);
+    let passes = |value: &AttributeData| test.as_ref().is_some_and(|test| test.accepts(value));
+    let having = test.as_ref().map(|test| Having { key: test.key(), accepts: &passes, examined: &examined });
     let summaries = match (is_summed, is_ranked) {
         (true, _) => Summaries::Summed(&sum),
-        (false, true) => Summaries::Ranked(&rank, &is_needed),
+        (false, true) => Summaries::Ranked(&rank, &is_needed, having),
         (false, false) => Summaries::Unused,
     };
     let keep = |labels: &Labels, block: &ExecutionBlock| passing.keep(labels, block);

@@ -1,9 +1,11 @@
 //! Queries of executions: services, operations, traces, call trees, dependencies.
 //!
-//! `fetch.rs` reads blocks from the store, `tacho_query::executions` computes the answer, `answer.rs` formats it.
+//! `search.rs` reads the parameters of a search for traces, `fetch.rs` reads blocks from the store, `tacho_query::executions`
+//! computes the answer, `answer.rs` formats it.
 
 mod answer;
 pub(super) mod fetch;
+mod search;
 
 use std::sync::Arc;
 
@@ -17,8 +19,7 @@ use tacho_chunk::SKETCH_ERROR;
 use tacho_model::{OperationKind, TimeRange, TraceId};
 use tacho_query::Cancel;
 use tacho_query::executions::{
-    self, Filter, Fold, Graphing, Level, Operations, Order, Outcome, QUANTILE_ERROR, Search, Searching,
-    Services, SourceBlock,
+    self, Filter, Fold, Graphing, Level, Operations, QUANTILE_ERROR, Searching, Services, SourceBlock,
 };
 use tacho_store::{Damages, ErrorKind, Read};
 
@@ -31,9 +32,6 @@ use crate::access::{Access, View};
 use crate::http::app::App;
 use crate::read::damage::sentences;
 use fetch::{Notes, Wanted};
-
-const TRACES_DEFAULT: usize = 100;
-const TRACES_MAX: usize = 10_000;
 
 type Answer = Result<Response, ApiError>;
 
@@ -72,15 +70,7 @@ async fn operations(State(app): State<Arc<App>>, access: Access, params: Params)
 }
 
 async fn traces(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
-    let search = Search {
-        filter: filter(&app, &params)?,
-        duration_ns_min: params.duration("min_duration")?.map(i64::unsigned_abs),
-        duration_ns_max: params.duration("max_duration")?.map(i64::unsigned_abs),
-        outcome: params.parse("outcome", "ok, failed or running", outcome)?,
-        request_id: params.get("request_id").map(str::to_owned),
-        order: params.parse("order", "newest, oldest, slowest or fastest", order)?.unwrap_or_default(),
-        limit: params.count("limit")?.unwrap_or(TRACES_DEFAULT).clamp(1, TRACES_MAX),
-    };
+    let search = search::of(&params, filter(&app, &params)?)?;
     let filter = search.filter.clone();
     folded((&app, &access), &filter, Searching::new(search), |found| answer::traces(&found)).await
 }
@@ -277,14 +267,6 @@ const fn quantile_error(is_exact: bool) -> f64 {
 
 fn kind(text: &str) -> Option<OperationKind> {
     (1..=u8::MAX).map_while(OperationKind::from_byte).find(|kind| kind.name() == text)
-}
-
-fn outcome(text: &str) -> Option<Outcome> {
-    [Outcome::Ok, Outcome::Failed, Outcome::Running].into_iter().find(|outcome| outcome.name() == text)
-}
-
-fn order(text: &str) -> Option<Order> {
-    Order::ALL.into_iter().find(|order| order.name() == text)
 }
 
 fn level(text: &str) -> Option<Level> {

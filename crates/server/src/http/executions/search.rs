@@ -1,0 +1,66 @@
+//! Which traces does a request for `/api/traces` search?
+
+use tacho_query::executions::{AttributeTest, Conditions, Cursor, Filter, Order, Outcome, Search, Statuses};
+
+use crate::http::error::ApiError;
+use crate::http::params::Params;
+
+const TRACES_DEFAULT: usize = 100;
+const TRACES_MAX: usize = 10_000;
+/// Limit on the parameters `attribute` of a search.
+const ATTRIBUTES_MAX: usize = 8;
+
+pub fn of(params: &Params, filter: Filter) -> Result<Search, ApiError> {
+    let order = params.parse("order", "newest, oldest, slowest or fastest", order)?.unwrap_or_default();
+    Ok(Search {
+        filter,
+        duration_ns_min: params.duration("min_duration")?.map(i64::unsigned_abs),
+        duration_ns_max: params.duration("max_duration")?.map(i64::unsigned_abs),
+        outcome: params.parse("outcome", "ok, failed or running", outcome)?,
+        request_id: params.get("request_id").map(str::to_owned),
+        conditions: conditions(params)?,
+        order,
+        limit: params.count("limit")?.unwrap_or(TRACES_DEFAULT).clamp(1, TRACES_MAX),
+        after: after(params, order)?,
+    })
+}
+
+fn conditions(params: &Params) -> Result<Conditions, ApiError> {
+    const STATUS: &str = "a status, for example 503, or a class from 1xx to 5xx";
+    let pairs: Vec<AttributeTest> = params.all("attribute").map(attribute).collect::<Result<_, _>>()?;
+    if pairs.len() > ATTRIBUTES_MAX {
+        let count = pairs.len();
+        let message = format!("{count} parameters \"attribute\" are over {ATTRIBUTES_MAX}: omit some");
+        return Err(ApiError::bad(message));
+    }
+    let status = params.parse("status", STATUS, Statuses::parse)?.map(AttributeTest::status);
+    let exception = params.get("exception").map(AttributeTest::exception);
+    let attributes = pairs.into_iter().chain(status).chain(exception).collect();
+    Ok(Conditions { text: params.get("text").map(str::to_owned), attributes })
+}
+
+fn attribute(pair: &str) -> Result<AttributeTest, ApiError> {
+    let is_not = || ApiError::bad(format!("invalid parameter \"attribute\": {pair:?} is not KEY=VALUE"));
+    let (key, value) = pair.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(is_not)?;
+    Ok(AttributeTest::equal(key, value))
+}
+
+fn after(params: &Params, order: Order) -> Result<Option<Cursor>, ApiError> {
+    let cursor = params.parse("after", "a value of \"next\" of an earlier answer", Cursor::parse)?;
+    match cursor.filter(|cursor| cursor.order() != order) {
+        Some(other) => Err(ApiError::bad(format!(
+            "invalid parameter \"after\": \"{other}\" is for the order {}, not for {}: repeat all other parameters",
+            other.order().name(),
+            order.name()
+        ))),
+        None => Ok(cursor),
+    }
+}
+
+fn outcome(text: &str) -> Option<Outcome> {
+    [Outcome::Ok, Outcome::Failed, Outcome::Running].into_iter().find(|outcome| outcome.name() == text)
+}
+
+fn order(text: &str) -> Option<Order> {
+    Order::ALL.into_iter().find(|order| order.name() == text)
+}
