@@ -63,8 +63,9 @@ pub use role::Role;
 pub use samples::SampleColumns;
 pub use stats::{Stats, Sum, Summary};
 pub use summary::{
-    Buckets, CallSummary, Cell, Edge, Link, LinkSource, LoosePart, PartKey, Point, RequestClass, RequestSlot,
-    SKETCH_ERROR, Sketch, SummarizedChunk, SummaryInfo, bucket_count, bucket_of, bucket_range, bucket_value,
+    Buckets, CallSummary, Cell, DURATION_BOUNDS_NS, Edge, Link, LinkSource, LoosePart, PartKey, Point,
+    PointDurations, RequestClass, RequestSlot, SKETCH_ERROR, Sketch, SummarizedChunk, SummaryInfo,
+    bucket_count, bucket_of, bucket_range, bucket_value, duration_bucket,
 };
 pub use times::Times;
 pub use values::{ValueColumn, Values};

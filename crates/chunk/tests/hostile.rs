@@ -292,9 +292,9 @@ fn a_summary_with_valid_checksums_that_contradicts_the_chunk_does_not_hide_recor
     assert_eq!(chunk.executions(), whole.executions());
     assert_eq!(chunk.check(), Ok(Checked { summary: Some(error), ..Checked::default() }));
 
-    let bytes = with_summary(&good, |_| (), 3);
+    let bytes = with_summary(&good, |_| (), 4);
     let chunk = Chunk::open(&bytes).unwrap();
-    let newer = Error::SummaryVersion { got: 3, known: 2 };
+    let newer = Error::SummaryVersion { got: 4, known: 3 };
     assert_eq!((chunk.summary(), chunk.executions()), (Err(newer.clone()), whole.executions()));
     assert_eq!(chunk.check(), Ok(Checked { summary: Some(newer), ..Checked::default() }));
 }
@@ -316,7 +316,7 @@ fn a_summary_of_other_calls_is_detected() {
     let version = |version: u8| {
         CallSummary::decode(&[version], b.operations.clone(), b.callers.clone()).unwrap_err().to_string()
     };
-    assert_eq!(version(3), "summary version 3 is newer than this program knows (at most 2)");
+    assert_eq!(version(4), "summary version 4 is newer than this program knows (at most 3)");
     assert_eq!(version(0), "version of the summary is 0, which is invalid");
 }
 

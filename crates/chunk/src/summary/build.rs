@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use tacho_model::{OperationKind, Timestamp};
 
 use super::links::Links;
+use super::minutes::{self, Minutes};
 use super::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
     SLOT_MAX_S, SLOTS_S, bucket_of,
@@ -28,17 +29,29 @@ const CELL_BITS: u32 = 24;
 
 /// The summary of a block. `None` if the block has fewer than `CALLS_MIN` calls, or if a limit `SUMMARY_*_MAX` is exceeded.
 pub(crate) fn summary(block: &ExecutionBlock) -> Option<CallSummary> {
-    if block.calls() < CALLS_MIN { None } else { summary_of_slots(block, None) }
+    if block.calls() < CALLS_MIN { None } else { summary_in_form(block, None) }
 }
 
-/// Like [`summary`], for any number of calls. `slot_s` is the length of a slot; `None` chooses it.
-pub(super) fn summary_of_slots(block: &ExecutionBlock, slot_s: Option<i64>) -> Option<CallSummary> {
+/// The choices of the encoder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub slot_s: i64,
+    /// Whether the points have durations. Only with slots of one minute.
+    pub has_durations: bool,
+}
+
+/// Like [`summary`], for any number of calls. `None` chooses the form.
+pub(super) fn summary_in_form(block: &ExecutionBlock, form: Option<Form>) -> Option<CallSummary> {
     if block.operations().len() * 2 > SUMMARY_CELLS_MAX {
         return None;
     }
-    let mut gathered = Gathered::new(block);
+    let minute = |at: Timestamp| at.div_euclid(MINUTE_NS);
+    let minutes = minute(block.range().end).abs_diff(minute(block.range().start)).saturating_add(1);
+    let minutes = usize::try_from(minutes).unwrap_or(usize::MAX);
+    let has_durations = form.map_or_else(|| Minutes::are_worth_it(block, minutes), |form| form.has_durations);
+    let mut gathered = Gathered::new(block, has_durations.then_some(minutes));
     block.rows().for_each(|row| gathered.add(row));
-    gathered.finish(slot_s)
+    gathered.finish(form.map(|form| form.slot_s))
 }
 
 /// Figures of one cell, without the counts by bucket.
@@ -66,6 +79,7 @@ struct Gathered<'a> {
     minutes: Vec<u64>,
     /// Minute of the enter, class and bucket of each completed call that may be a request.
     requests: Vec<u64>,
+    by_minute: Option<Minutes>,
     /// `None` if the caller of a segment was never searched.
     links: Option<Links>,
     /// Parts whose next part is missing so far, with the time of their last event.
@@ -93,15 +107,18 @@ fn narrow(number: u64) -> u32 {
 }
 
 impl<'a> Gathered<'a> {
-    fn new(block: &'a ExecutionBlock) -> Self {
+    /// With a number of minutes, the durations of each minute are counted.
+    fn new(block: &'a ExecutionBlock, minutes: Option<usize>) -> Self {
+        let cells = block.operations().len() * 2;
         Self {
             block,
             walker: Walker::default(),
-            totals: vec![Totals::default(); block.operations().len() * 2],
+            totals: vec![Totals::default(); cells],
             first: block.range().start.div_euclid(MINUTE_NS),
             durations: Vec::with_capacity(block.calls()),
             minutes: Vec::with_capacity(block.calls()),
             requests: vec![],
+            by_minute: minutes.map(|minutes| Minutes::new(minutes, cells)),
             links: (!block.has_unsearched()).then(|| Links::of(block)),
             ends: HashMap::new(),
             starts: HashMap::new(),
@@ -109,7 +126,7 @@ impl<'a> Gathered<'a> {
     }
 
     fn add(&mut self, row: RowRef<'_>) {
-        let Self { block, walker, totals, first, durations, minutes, requests, links, .. } = self;
+        let Self { block, walker, totals, first, durations, minutes, requests, by_minute, links, .. } = self;
         if let Some(links) = links {
             links.prepare(row);
         }
@@ -126,6 +143,9 @@ impl<'a> Gathered<'a> {
                 links.add(row, &visit, duration);
             }
             let minute = visit.start.div_euclid(MINUTE_NS).wrapping_sub(*first).cast_unsigned();
+            if let Some(by_minute) = by_minute {
+                by_minute.add(index(minute), index(cell), duration);
+            }
             let bucket = bucket_of(duration).into();
             durations.push(joined(cell, bucket, BUCKET_BITS));
             minutes.push(joined(minute, cell << 1 | u64::from(visit.call.failed), CELL_BITS));
@@ -198,11 +218,20 @@ impl<'a> Gathered<'a> {
         }
         let (operations, callers) = (self.block.operations().into(), self.block.callers().into());
         let loose = self.loose();
+        let durations = self.by_minute.as_ref().filter(|_| slot_s == SLOTS_S[0]).map(|by_minute| {
+            let of_point = |point: &Point| {
+                let minute = index(point.slot.wrapping_sub(self.first).cast_unsigned());
+                let cell = cells.get(point.cell as usize).map_or(usize::MAX, Cell::place);
+                by_minute.of(minute, cell)
+            };
+            points.iter().map(of_point).collect::<Vec<_>>()
+        });
+        let durations = durations.filter(|durations| minutes::fits(durations));
         let links = match self.links {
             Some(links) => Some(links.finish()?),
             None => None,
         };
-        Some(CallSummary { operations, callers, slot_s, cells, points, requests, loose, links })
+        Some(CallSummary { operations, callers, slot_s, cells, points, durations, requests, loose, links })
     }
 
     /// The cells that have figures. For each of them, sets its item of `numbers` to its index in the result.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use tacho_model::{Operation, Timestamp, TraceId};
 
-use super::build::summary_of_slots;
+use super::build::{Form, summary_in_form};
 use super::columns::{Taker, Writer, stated, sum};
 use super::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
-    SLOTS_S, bucket_count, links,
+    SLOTS_S, bucket_count, links, minutes,
 };
 use crate::bytes::{Reader, low_word, put_varint, unzigzag, zigzag};
 use crate::header::Header;
@@ -21,9 +21,12 @@ use crate::limits::{
 };
 use crate::{Caller, Encoding, Error, ExecutionBlock};
 
-/// Version of old summaries, which have no links.
+/// Version of summaries without links.
 const UNLINKED_VERSION: u8 = 1;
-const VERSION: u8 = 2;
+/// Version of summaries without durations of points.
+const TIMELESS_VERSION: u8 = 2;
+/// Version of summaries with links and durations of points.
+const VERSION: u8 = 3;
 
 /// The description of the summary in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,14 +74,22 @@ struct Counts {
     loose: usize,
     /// `None` in version 1.
     links: Option<usize>,
+    /// `None` in versions 1 and 2.
+    durations: Option<usize>,
 }
 
 pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
     let CallSummary { cells, points, requests, loose, links, .. } = summary;
+    // A summary without links has no durations of points.
+    let durations = summary.durations.as_ref().filter(|_| links.is_some());
     let lists = || cells.iter().map(|cell| &cell.buckets).chain(requests.iter().map(|slot| &slot.buckets));
     let slots = points.iter().map(|point| point.slot).chain(requests.iter().map(|slot| slot.slot));
     let first = slots.min().unwrap_or_default();
-    let version = if links.is_some() { VERSION } else { UNLINKED_VERSION };
+    let version = match (links, durations) {
+        (None, _) => UNLINKED_VERSION,
+        (Some(_), None) => TIMELESS_VERSION,
+        (Some(_), Some(_)) => VERSION,
+    };
     let mut writer = Writer { encoding, out: vec![version] };
     put_varint(&mut writer.out, summary.slot_s.cast_unsigned());
     put_varint(&mut writer.out, zigzag(first));
@@ -87,6 +98,7 @@ pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
         put_varint(&mut writer.out, count as u64);
     }
     links.iter().for_each(|links| put_varint(&mut writer.out, links.len() as u64));
+    durations.iter().for_each(|durations| put_varint(&mut writer.out, minutes::count(durations) as u64));
     writer.column(cells.iter().map(|cell| u64::from(cell.operation) * 2 + u64::from(cell.is_uncalled)));
     let figures: [fn(&Cell) -> u64; 7] = [
         |cell| cell.count,
@@ -109,6 +121,7 @@ pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
     writer.column(lists().flatten().map(|(_, count)| *count));
     put_loose(&mut writer, loose);
     links.iter().for_each(|links| links::put(&mut writer, links, summary.callers.len()));
+    durations.iter().for_each(|durations| minutes::put(&mut writer, durations));
     writer.out
 }
 
@@ -141,6 +154,9 @@ fn take_counts(reader: &mut Reader<'_>, version: u8) -> Result<Counts, Error> {
         loose: reader.size("loose parts of the summary", SUMMARY_LOOSE_MAX)?,
         links: (version > UNLINKED_VERSION)
             .then(|| reader.size("links of the summary", SUMMARY_LINKS_MAX))
+            .transpose()?,
+        durations: (version > TIMELESS_VERSION)
+            .then(|| reader.size("buckets of points of the summary", SUMMARY_POINTS_MAX))
             .transpose()?,
     })
 }
@@ -175,8 +191,13 @@ pub(crate) fn decode(
     let links = |count| links::take(&mut taker, count, callers.len(), operations.len());
     let links = counts.links.map(links).transpose()?;
     links.iter().try_for_each(|links| links::check_counts(links, &cells, operations.len()))?;
+    let durations = |count| minutes::take(&mut taker, count, &points, &cells);
+    let durations = counts.durations.map(durations).transpose()?;
+    if durations.is_some() && slot_s != SLOTS_S[0] {
+        return Err(Error::value("length of a slot with durations", seconds));
+    }
     taker.reader.end("summary")?;
-    Ok(CallSummary { operations, callers, slot_s, cells, points, requests, loose, links })
+    Ok(CallSummary { operations, callers, slot_s, cells, points, durations, requests, loose, links })
 }
 
 fn take_cells(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<Vec<Cell>, Error> {
@@ -329,7 +350,8 @@ fn at_most(what: &'static str, value: u64, max: u64) -> Result<(), Error> {
 
 /// Compares a summary with the calls of its chunk.
 pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(), Error> {
-    let found = summary_of_slots(block, Some(summary.slot_s));
+    let form = Form { slot_s: summary.slot_s, has_durations: summary.durations.is_some() };
+    let found = summary_in_form(block, Some(form));
     let found = found
         .ok_or(Error::SummaryDiffers { what: "numbers of cells, points, buckets, links or loose parts" })?;
     let differs = [
@@ -337,6 +359,7 @@ pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(),
         ("callers", summary.callers != found.callers),
         ("cells", summary.cells != found.cells),
         ("points", summary.points != found.points),
+        ("durations of points", summary.durations != found.durations),
         ("slots with requests", summary.requests != found.requests),
         ("loose parts", summary.loose != found.loose),
         ("links", summary.links.is_some() && summary.links != found.links),
@@ -350,7 +373,7 @@ mod tests {
     use tacho_model::{Event, EventKind, OperationKind, Segment, SeriesId};
 
     use super::*;
-    use crate::summary::{Link, LinkSource};
+    use crate::summary::{Link, LinkSource, PointDurations};
     use crate::{Chunk, encode_executions};
 
     fn operations(count: usize) -> Arc<[Operation]> {
@@ -390,6 +413,7 @@ mod tests {
             slot_s: 60,
             cells: vec![cell],
             points,
+            durations: Some(vec![PointDurations { total_ns: 16, counts: vec![(0, 2)] }]),
             requests,
             loose: vec![],
             links: Some(vec![link(LinkSource::Unknown, 2)]),

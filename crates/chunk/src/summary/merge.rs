@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::{
-    CallSummary, Cell, Edge, Link, LinkSource, LoosePart, Point, RequestClass, RequestSlot, SLOTS_S,
+    CallSummary, Cell, Edge, Link, LinkSource, LoosePart, Point, PointDurations, RequestClass, RequestSlot,
+    SLOTS_S, minutes,
 };
 use crate::execution::part_gap;
 use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LINKS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
@@ -25,7 +26,8 @@ impl CallSummary {
     /// above the largest number saturate.
     pub fn merged(parts: &[&Self]) -> Option<Self> {
         let shortest = parts.iter().map(|part| part.slot_s).max()?;
-        let mut merging = Merging { links: Some(vec![]), ..Merging::default() };
+        let mut merging =
+            Merging { links: Some(vec![]), durations: Some(Durations::default()), ..Merging::default() };
         parts.iter().for_each(|part| merging.add(part));
         merging.finish(shortest)
     }
@@ -69,6 +71,14 @@ type RequestCount = ((i64, u8, u16), [u64; 1]);
 /// Source and called operation; count, errors and sum of durations.
 type LinkFigures = ((LinkSource, u32), [u64; 3]);
 
+/// The durations of points. Start of the slot in seconds, and cell.
+#[derive(Default)]
+struct Durations {
+    totals: Vec<((i64, CellPlace), [u64; 1])>,
+    /// With the bucket of the durations.
+    counts: Vec<((i64, CellPlace, u8), [u64; 1])>,
+}
+
 #[derive(Default)]
 struct Merging {
     operations: Interned<tacho_model::Operation>,
@@ -80,6 +90,8 @@ struct Merging {
     buckets: Vec<((CellPlace, u16), [u64; 1])>,
     /// Start of the slot in seconds and cell; count and errors.
     points: Vec<((i64, CellPlace), [u64; 2])>,
+    /// `None` if a part has no durations of points.
+    durations: Option<Durations>,
     requests: Vec<RequestCount>,
     loose: Vec<LoosePart>,
     /// `None` if a part has no links.
@@ -119,6 +131,18 @@ impl Merging {
             let Some(cell) = part.cells.get(point.cell as usize) else { continue };
             let key = (part.slot_start_s(point.slot), place(cell));
             self.points.push((key, [point.count, point.errors]));
+        }
+        match (&mut self.durations, &part.durations) {
+            (Some(all), Some(durations)) => {
+                for (point, of_point) in part.points.iter().zip(durations) {
+                    let Some(cell) = part.cells.get(point.cell as usize) else { continue };
+                    let (start, place) = (part.slot_start_s(point.slot), place(cell));
+                    all.totals.push(((start, place), [of_point.total_ns]));
+                    let count = |(bucket, count): &(u8, u64)| ((start, place, *bucket), [*count]);
+                    all.counts.extend(of_point.counts.iter().map(count));
+                }
+            }
+            (all, _) => *all = None,
         }
         for RequestSlot { slot, class, buckets } in &part.requests {
             let (start, class) = (part.slot_start_s(*slot), *class as u8);
@@ -170,6 +194,7 @@ impl Merging {
                 break length;
             }
         };
+        let durations = self.durations.filter(|_| slot_s == SLOTS_S[0]).map(Durations::of_points);
         let point = |((start, place), [count, errors]): ((i64, CellPlace), [u64; 2])| {
             let slot = start.div_euclid(slot_s);
             Some(Point { slot, cell: *places.get(&place)?, count, errors })
@@ -182,6 +207,7 @@ impl Merging {
             slot_s,
             cells,
             points,
+            durations: durations.filter(|durations| minutes::fits(durations)),
             requests: slots(requests, slot_s),
             loose,
             links,
@@ -207,6 +233,23 @@ impl Merging {
             }
         }
         left
+    }
+}
+
+impl Durations {
+    /// One item for each point, in the order of the points.
+    fn of_points(self) -> Vec<PointDurations> {
+        let mut counts = summed(self.counts).into_iter().peekable();
+        let mut of_point = |(at, [total_ns]): ((i64, CellPlace), [u64; 1])| {
+            let mut own = vec![];
+            while let Some(((.., bucket), [count])) =
+                counts.next_if(|((start, place, _), _)| (*start, *place) == at)
+            {
+                own.push((bucket, count));
+            }
+            PointDurations { total_ns, counts: own }
+        };
+        summed(self.totals).into_iter().map(&mut of_point).collect()
     }
 }
 
@@ -253,7 +296,7 @@ impl CallSummary {
         let lists =
             self.cells.iter().map(|cell| &cell.buckets).chain(self.requests.iter().map(|slot| &slot.buckets));
         let points = self.points.len().max(self.requests.len()).max(lists.map(Vec::len).sum());
-        self.operations.len() * 2 <= SUMMARY_CELLS_MAX
+        (self.operations.len() * 2).max(self.callers.len()) <= SUMMARY_CELLS_MAX
             && points <= SUMMARY_POINTS_MAX
             && self.loose.len() <= SUMMARY_LOOSE_MAX
             && self.links.as_ref().is_none_or(|links| links.len() <= SUMMARY_LINKS_MAX)
@@ -267,7 +310,7 @@ mod tests {
 
     use super::*;
     use crate::ExecutionBlock;
-    use crate::summary::build::summary_of_slots;
+    use crate::summary::build::{Form, summary_in_form};
 
     const MINUTE_NS: i64 = 60_000_000_000;
 
@@ -303,6 +346,11 @@ mod tests {
         [first, Segment { part, start, carried, first_call: 2, events, ..whole }]
     }
 
+    /// A summary with slots of one minute and durations.
+    fn in_minutes(block: &ExecutionBlock) -> CallSummary {
+        summary_in_form(block, Some(Form { slot_s: 60, has_durations: true })).unwrap()
+    }
+
     /// The figures of a summary without its indexes: sums of the cells and points of each operation, and links with names.
     fn figures(summary: &CallSummary) -> impl PartialEq + std::fmt::Debug {
         let name = |operation: u32| summary.operations[operation as usize].name.to_string();
@@ -315,6 +363,10 @@ mod tests {
                     && summary.cells[point.cell as usize].is_uncalled == cell.is_uncalled
             });
             let points: Vec<_> = of_points.map(|point| (point.slot, point.count, point.errors)).collect();
+            let durations = summary.points.iter().zip(summary.durations.iter().flatten());
+            let durations =
+                durations.filter(|(point, _)| summary.cells[point.cell as usize].place() == cell.place());
+            let durations: Vec<_> = durations.map(|(_, of)| (of.total_ns, of.counts.clone())).collect();
             let Cell { count, errors, total_ns, min_ns, max_ns, is_uncalled, .. } = *cell;
             let is_empty = count == 0;
             if !is_empty {
@@ -324,6 +376,7 @@ mod tests {
                     [count, errors, total_ns, min_ns, max_ns],
                     buckets,
                     points,
+                    durations,
                 ));
             }
         }
@@ -378,9 +431,10 @@ mod tests {
                 block.set_callers(&crate::find_callers(&[(tacho_model::SeriesId(1), &*block)]).remove(0));
             }
             let summaries: Vec<CallSummary> =
-                blocks.iter().filter(|block| !block.is_empty()).map(|block| CallSummary::of(block).unwrap()).collect();
+                blocks.iter().filter(|block| !block.is_empty()).map(in_minutes).collect();
             let merged = CallSummary::merged(&summaries.iter().collect::<Vec<_>>()).unwrap();
-            let whole = summary_of_slots(&all, Some(merged.slot_s)).unwrap();
+            let form = Form { slot_s: merged.slot_s, has_durations: merged.durations.is_some() };
+            let whole = summary_in_form(&all, Some(form)).unwrap();
             prop_assert_eq!(figures(&merged), figures(&whole));
             prop_assert_eq!(CallSummary::decode_with_names(&merged.encode_with_names()).unwrap(), merged);
             // Summaries are added in any grouping.
@@ -400,7 +454,7 @@ mod tests {
                     block.push(&part, &operations(&[0, 1]));
                 }
             }
-            summary_of_slots(&block, Some(60)).unwrap()
+            in_minutes(&block)
         };
         for (minutes, slot_s) in
             [(238, 60), (239, 300), (1_190, 300), (1_191, 900), (3_570, 900), (3_571, 3_600)]

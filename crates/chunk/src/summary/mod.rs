@@ -5,6 +5,7 @@
 //!   buckets.rs  the buckets of durations
 //!   sketch.rs   durations, counted by bucket
 //!   build.rs    a block -> its summary
+//!   minutes.rs  the durations of the calls of each minute
 //!   links.rs    a block -> the links of its summary; links -> bytes, and back
 //!   bytes.rs    a summary -> bytes, and back
 //!   merge.rs    summaries of several chunks -> their sum
@@ -21,6 +22,7 @@ mod bytes;
 mod columns;
 mod links;
 mod merge;
+mod minutes;
 mod names;
 mod sketch;
 
@@ -31,6 +33,7 @@ use tacho_model::{Operation, TimeRange, Timestamp, TraceId};
 use crate::{Caller, Encoding, Error, ExecutionBlock};
 
 pub use buckets::{SKETCH_ERROR, bucket_count, bucket_of, bucket_range, bucket_value};
+pub use minutes::{DURATION_BOUNDS_NS, duration_bucket};
 pub use sketch::Sketch;
 
 pub(crate) use build::summary;
@@ -58,6 +61,9 @@ pub struct CallSummary {
     pub cells: Vec<Cell>,
     /// Ascending by slot and cell.
     pub points: Vec<Point>,
+    /// The durations of each point. `None` in summaries of versions 1 and 2, if there are few calls per point, and with slots of
+    /// more than a minute.
+    pub durations: Option<Vec<PointDurations>>,
     /// Ascending by slot and class.
     pub requests: Vec<RequestSlot>,
     /// Parts of segments whose previous or next part is not in the chunk.
@@ -110,6 +116,13 @@ pub struct Cell {
     pub buckets: Buckets,
 }
 
+impl Cell {
+    /// Index of the cell if each operation had both of its cells.
+    fn place(&self) -> usize {
+        self.operation as usize * 2 + usize::from(self.is_uncalled)
+    }
+}
+
 /// Completed calls of one cell in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
@@ -118,6 +131,15 @@ pub struct Point {
     pub cell: u32,
     pub count: u64,
     pub errors: u64,
+}
+
+/// Durations of the calls of a [`Point`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PointDurations {
+    /// Sum of the durations. Saturates at `u64::MAX`.
+    pub total_ns: u64,
+    /// Calls by [`duration_bucket`], ascending. No count is 0.
+    pub counts: Vec<(u8, u64)>,
 }
 
 /// Durations of the calls of one class in one slot, over all operations.
@@ -197,7 +219,7 @@ impl CallSummary {
     /// The summary of a block, even of a small block, for which the encoder writes no summary. `None` if a limit `SUMMARY_*_MAX`
     /// is exceeded.
     pub fn of(block: &ExecutionBlock) -> Option<Self> {
-        build::summary_of_slots(block, None)
+        build::summary_in_form(block, None)
     }
 
     /// Decodes the bytes of a summary. For tests: does not check the checksum, and gets the names as arguments.

@@ -47,6 +47,7 @@ fn summary(out: &mut String, summary: &CallSummary) {
         writeln!(out, "{name} {callers} callers: {cell:?}").unwrap();
     }
     summary.points.iter().for_each(|point| writeln!(out, "{point:?}").unwrap());
+    summary.durations.iter().flatten().for_each(|durations| writeln!(out, "{durations:?}").unwrap());
     summary.requests.iter().for_each(|requests| writeln!(out, "{requests:?}").unwrap());
     summary.loose.iter().for_each(|part| writeln!(out, "{part:?}").unwrap());
     summary.links.iter().flatten().for_each(|link| writeln!(out, "{link:?}").unwrap());

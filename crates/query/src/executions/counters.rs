@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tacho_chunk::{CallSummary, Times};
+use tacho_chunk::{CallSummary, DURATION_BOUNDS_NS, PointDurations, Times, duration_bucket};
 use tacho_model::{Labels, Operation, TimeRange};
 
 use super::calls::Walker;
@@ -23,27 +23,6 @@ const DAY_NS: i64 = DAY_MINUTES * MINUTE_NS;
 /// Time from midnight to the sample of value 0. A window that ends at midnight excludes this sample; a window that starts at
 /// midnight includes it. Answers have times in ms, so the two samples have different times.
 const RESTART_NS: i64 = 1_000_000;
-
-/// Upper bounds of the buckets of durations, ns. The last bucket has no bound.
-pub const DURATION_BOUNDS_NS: [u64; 17] = [
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    5_000_000_000,
-    10_000_000_000,
-    60_000_000_000,
-];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
@@ -274,7 +253,7 @@ impl Fold for Counters<'_> {
                     Counts::Calls => (0, 1),
                     Counts::Errors => (0, u64::from(visit.call.failed)),
                     Counts::Durations => (0, duration),
-                    Counts::Buckets => (DURATION_BOUNDS_NS.partition_point(|bound| *bound < duration), 1),
+                    Counts::Buckets => (duration_bucket(duration), 1),
                 };
                 self.add(number, visit.start.div_euclid(MINUTE_NS), index, amount);
             });
@@ -283,7 +262,7 @@ impl Fold for Counters<'_> {
     }
 
     fn takes_summaries(&self) -> bool {
-        matches!(self.counts, Counts::Calls | Counts::Errors)
+        true
     }
 
     fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
@@ -293,15 +272,32 @@ impl Fold for Counters<'_> {
         if slot_minutes > 1 && !summary.points.iter().all(|point| is_early(point.slot)) {
             return false;
         }
+        let needs_durations = matches!(self.counts, Counts::Durations | Counts::Buckets);
+        if needs_durations && summary.durations.is_none() {
+            return false;
+        }
         if self.is_over() {
             return true;
         }
         let numbers = self.numbers(labels, &summary.operations);
+        let (counts, none) = (self.counts, PointDurations::default());
+        let mut durations = summary.durations.iter().flatten();
         for point in &summary.points {
+            let of_point = durations.next().unwrap_or(&none);
             let cell = &summary.cells[point.cell as usize];
             let Some(number) = numbers[cell.operation as usize] else { continue };
-            let count = if self.counts == Counts::Errors { point.errors } else { point.count };
-            self.add(number, point.slot.saturating_mul(slot_minutes), 0, count);
+            let minute = point.slot.saturating_mul(slot_minutes);
+            match counts {
+                Counts::Calls => self.add(number, minute, 0, point.count),
+                Counts::Errors => self.add(number, minute, 0, point.errors),
+                Counts::Durations => self.add(number, minute, 0, of_point.total_ns),
+                Counts::Buckets => {
+                    of_point
+                        .counts
+                        .iter()
+                        .for_each(|(bucket, count)| self.add(number, minute, usize::from(*bucket), *count));
+                }
+            }
         }
         true
     }

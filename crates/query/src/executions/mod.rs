@@ -41,7 +41,7 @@ mod trace;
 
 pub use calltree::{CallTree, CallTreeNode, calltree};
 pub use conditions::{AttributeTest, Conditions, Statuses};
-pub use counters::{Counter, CounterKey, CounterList, Counters, Counts, DURATION_BOUNDS_NS};
+pub use counters::{Counter, CounterKey, CounterList, Counters, Counts};
 pub use cursor::Cursor;
 pub use durations::QUANTILE_ERROR;
 pub use fold::{Fold, Scope, over};

@@ -89,6 +89,30 @@ fn a_counter_counts_the_calls_of_a_day_before_each_minute() {
     assert_eq!(second[..5], [1.0, 1.0, 1.0, 1.0, 2.0]);
 }
 
+#[test]
+fn durations_come_from_summaries_of_many_calls() {
+    // 256 calls in each of two minutes before and after midnight. Some durations are at a bound, some just below or above it.
+    let durations = [0, 99_999, 100_000, 100_001, 2_500_000, 59_000_000_000, 70_000_000_000, 1];
+    let minute = |minute: i64| {
+        let start = DAY + minute * MINUTE;
+        (0..256).map(move |n: usize| call(start + n.cast_signed() as i64, durations[n % 8]))
+    };
+    let calls: Vec<Segment> = (-2..2).flat_map(minute).collect();
+    let dense = [block(&calls[..768]), block(&calls[768..])];
+    let few = [block(&calls[..60]), block(&calls[60..])];
+    let range = TimeRange::new(DAY - 3 * MINUTE, DAY + 4 * MINUTE);
+    for counts in [Counts::Durations, Counts::Buckets] {
+        let (exact, _) = counted(&[], counts, range);
+        assert_eq!(exact, Vec::<Vec<f64>>::new());
+        let exact: Vec<Vec<f64>> = list(&dense, counts, range).counters.remove(0).values;
+        for (blocks, least) in [(&dense, 2), (&few, 1)] {
+            let (values, summed) = counted(blocks, counts, range);
+            assert_eq!(values, exact, "{counts:?}");
+            assert!(summed >= least, "{counts:?}: {summed} summaries");
+        }
+    }
+}
+
 /// The times of the samples in a range.
 fn times(start: i64, end: i64) -> Vec<i64> {
     let minute = start.div_euclid(MINUTE) * MINUTE;

@@ -10,10 +10,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tacho_chunk::ValueColumn;
+use tacho_chunk::{DURATION_BOUNDS_NS, ValueColumn};
 use tacho_model::limits::LABEL_VALUE_BYTES_MAX;
 use tacho_model::{Labels, MatchOp, Matcher, NAME, TimeRange, Timestamp};
-use tacho_query::executions::{CounterKey, Counters, Counts, DURATION_BOUNDS_NS};
+use tacho_query::executions::{CounterKey, Counters, Counts};
 use tacho_query::promql::Selection;
 use tacho_store::{Damages, Piece};
 
