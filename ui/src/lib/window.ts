@@ -30,15 +30,16 @@ export function useRefresh(state: WindowState): void {
   }, [state.refresh, state.range]);
 }
 
+// A page of a search belongs to its window, so another window begins with the first page (`after`).
 export function setRange(range: string): void {
   refreshNow();
-  change({ range, from: null, to: null }, 'keep');
+  change({ range, from: null, to: null, after: null }, 'keep');
 }
 
 /** Sets a fixed window, for example one that was selected by dragging on a chart; it becomes at least 10 ms wide. */
 export function setFixed(start: number, end: number): void {
   const last = Math.max(end, start + 0.01);
-  change({ range: null, from: start.toFixed(3), to: last.toFixed(3) }, 'keep');
+  change({ range: null, from: start.toFixed(3), to: last.toFixed(3), after: null }, 'keep');
 }
 
 export function setRefresh(seconds: number): void {

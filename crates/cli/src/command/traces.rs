@@ -116,9 +116,9 @@ impl Traces {
 }
 
 fn next(answer: &Value) -> String {
-    answer["next"]
-        .as_str()
-        .map_or_else(String::new, |cursor| format!(", or add --after {}", printable(cursor)))
+    answer["next"].as_str().map_or_else(String::new, |cursor| {
+        format!(", or repeat it with the same --start and --end, and --after {}", printable(cursor))
+    })
 }
 
 /// If the search looks for calls, the columns START, TIME and OUTCOME are about the call that matched. Otherwise they are

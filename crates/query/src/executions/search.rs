@@ -319,16 +319,17 @@ impl Searching {
     /// begin or end in another part of the segment.
     fn offer_with_attribute(&mut self, row: RowRef<'_>, test: &AttributeTest, looking: &Looking<'_>) {
         let passing = row.attributes().filter(|attribute| test.takes(attribute.key, attribute.value));
-        let calls: Vec<u32> = passing.map(|attribute| attribute.call).collect();
+        let mut calls: Vec<u32> = passing.map(|attribute| attribute.call).collect();
         if calls.is_empty() {
             return;
         }
+        calls.sort_unstable();
         let mut best = None;
         let Self { search, walker, spanning, .. } = self;
         let conditions = &search.conditions;
         walker.walk(row, |visit| {
             let call = row.call_number(visit.position);
-            if !calls.contains(&call) {
+            if calls.binary_search(&call).is_err() {
                 return;
             }
             if visit.call.enter.is_none() || visit.end.is_none() {

@@ -9,6 +9,8 @@ const TRACES_DEFAULT: usize = 100;
 const TRACES_MAX: usize = 10_000;
 /// Limit on the parameters `attribute` of a search.
 const ATTRIBUTES_MAX: usize = 8;
+/// Limit on the parameter `text`, because it is searched in each name.
+const TEXT_BYTES_MAX: usize = 1_024;
 
 pub fn of(params: &Params, filter: Filter) -> Result<Search, ApiError> {
     let order = params.parse("order", "newest, oldest, slowest or fastest", order)?.unwrap_or_default();
@@ -36,7 +38,13 @@ fn conditions(params: &Params) -> Result<Conditions, ApiError> {
     let status = params.parse("status", STATUS, Statuses::parse)?.map(AttributeTest::status);
     let exception = params.get("exception").map(AttributeTest::exception);
     let attributes = pairs.into_iter().chain(status).chain(exception).collect();
-    Ok(Conditions { text: params.get("text").map(str::to_owned), attributes })
+    let text = params.get("text").map(str::to_owned);
+    if let Some(bytes) = text.as_ref().map(String::len).filter(|bytes| *bytes > TEXT_BYTES_MAX) {
+        let message =
+            format!("the parameter \"text\" has {bytes} bytes, at most {TEXT_BYTES_MAX} are allowed");
+        return Err(ApiError::bad(message));
+    }
+    Ok(Conditions { text, attributes })
 }
 
 fn attribute(pair: &str) -> Result<AttributeTest, ApiError> {
