@@ -37,7 +37,7 @@ pub fn request(number: u64) -> AttributeValue {
 }
 
 /// Ids that no codec makes shorter, so that rows are long.
-fn noise(number: u64) -> u64 {
+pub fn noise(number: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     number.hash(&mut hasher);
     hasher.finish()
@@ -73,6 +73,8 @@ pub fn batch(service: usize, segments: Vec<Segment>) -> Batch {
 struct Counting {
     driver: Embedded,
     bytes: AtomicUsize,
+    /// Rows that a read of parts returns instead of those of the driver.
+    older: Mutex<Vec<Row>>,
 }
 
 impl Counting {
@@ -108,7 +110,14 @@ impl Driver for Counting {
     }
 
     async fn read_parts(&self, scans: Vec<Scan>, parts: Parts) -> Result<Vec<Vec<Scanned<Cut>>>> {
-        let rows = self.driver.read_parts(scans, parts).await?;
+        let mut rows = self.driver.read_parts(scans, parts).await?;
+        for cut in rows.iter_mut().flatten().flatten() {
+            let is_older =
+                |row: &&Row| (&row.partition, &row.clustering) == (&cut.row.partition, &cut.row.clustering);
+            if let Some(older) = self.older.lock().unwrap().iter().find(is_older) {
+                *cut = Cut::from(older.clone());
+            }
+        }
         self.count(&rows);
         Ok(rows)
     }
@@ -157,7 +166,7 @@ impl Bench {
             }
         }
         let driver = Embedded::open(&self.directory.path().join("chunks")).await.unwrap();
-        let driver = Arc::new(Counting { driver, bytes: AtomicUsize::new(0) });
+        let driver = Arc::new(Counting { driver, bytes: AtomicUsize::new(0), older: Mutex::default() });
         let (journals, clock) = (self.directory.path().join("journal"), Arc::new(ManualClock::new(self.now)));
         std::fs::create_dir_all(&journals).unwrap();
         self.store = Some(Store::open(driver.clone(), &journals, self.options.clone(), clock).await.unwrap());
@@ -166,6 +175,18 @@ impl Bench {
 
     pub fn store(&self) -> &Arc<Store> {
         self.store.as_ref().unwrap()
+    }
+
+    /// The rows of the Meta table of one partition.
+    pub async fn meta(&self, partition: Vec<u8>) -> Vec<Row> {
+        let scan = Scan::all(Table::Meta, partition);
+        let rows = self.driver.as_ref().unwrap().driver.read(vec![scan]).await.unwrap();
+        rows.into_iter().flatten().map(|row| row.unwrap()).collect()
+    }
+
+    /// From now on, reads of parts return these rows. So they see a state before the last put.
+    pub fn show_older(&self, rows: Vec<Row>) {
+        *self.driver.as_ref().unwrap().older.lock().unwrap() = rows;
     }
 
     pub fn bytes_read(&self) -> usize {

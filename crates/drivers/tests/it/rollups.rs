@@ -1,10 +1,10 @@
 //! A read with roll-ups counts the same calls as a read of everything: after random calls, flushes, merges, deletions and
 //! restarts, and with damaged roll-ups.
 
-use tacho_model::{Matcher, Random, TimeRange};
-use tacho_store::Options;
+use tacho_model::{Event, EventKind, Matcher, Operation, OperationKind, Random, Segment, TimeRange};
+use tacho_store::{Options, Row};
 
-use crate::calls::{Bench, batch, damage, segment};
+use crate::calls::{Bench, batch, damage, labels, noise, segment};
 
 const HOUR: i64 = 3_600_000_000_000;
 const DAY: i64 = 24 * HOUR;
@@ -21,6 +21,11 @@ async fn add_chunks(bench: &Bench, service: usize, first: u64, count: u64) {
         bench.store().append(batch(service, segments.collect()), None).await.unwrap();
         bench.store().flush().await.unwrap();
     }
+}
+
+/// Enter and exit of a call of this duration.
+fn events(duration: u64) -> Vec<Event> {
+    vec![Event { delta: 0, kind: EventKind::Enter(0) }, Event { delta: duration, kind: EventKind::Exit }]
 }
 
 /// The number of summaries, of chunks or of roll-ups, that a read of a range used.
@@ -112,9 +117,59 @@ async fn an_ended_day_has_one_roll_up() {
     assert_eq!(bench.count(TimeRange::ALL, true).await.0, bench.count(TimeRange::ALL, false).await.0);
 }
 
+/// The roll-ups of service 0.
+async fn rows(bench: &Bench) -> Vec<Row> {
+    bench.meta([b"rollups", &labels(0).id().to_bytes()[..]].concat()).await
+}
+
+#[tokio::test]
+async fn a_roll_up_that_is_rewritten_during_a_read_is_not_used() {
+    let mut bench = bench();
+    bench.now = 9 * DAY;
+    bench.open().await;
+    add_chunks(&bench, 0, 0, 20).await;
+    bench.store().sweep().await.unwrap();
+    let before = rows(&bench).await;
+    add_chunks(&bench, 0, 4, 16).await;
+    bench.store().sweep().await.unwrap();
+    let after = rows(&bench).await;
+    let of_day = |rows: &[Row]| rows.iter().find(|row| row.clustering[9] == 255).cloned().unwrap();
+    assert_eq!(of_day(&before).clustering, of_day(&after).clustering, "the first chunk is the same");
+    assert_eq!(used(&bench, TimeRange::ALL).await, 1);
+    // The reader gets the head that was written first, and the summary that was written last.
+    bench.show_older(vec![of_day(&before)]);
+    assert!(used(&bench, TimeRange::ALL).await > 1, "smaller roll-ups are used");
+}
+
+/// Stores chunks of 300 calls of 20 durations, whose chunks have summaries.
+async fn add_large_chunks(bench: &Bench, count: u64) {
+    for hour in 0..count {
+        let start = |n: u64| hour.cast_signed() * HOUR + n.cast_signed() * 11_000_000_000;
+        let segments = (0..300).map(|n| segment(hour * 300 + n, start(n)));
+        bench.store().append(batch(0, segments.collect()), None).await.unwrap();
+        bench.store().flush().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn roll_ups_of_chunks_with_summaries_are_used() {
+    let mut bench = bench();
+    bench.open().await;
+    add_large_chunks(&bench, 17).await;
+    assert_eq!(used(&bench, TimeRange::ALL).await, 17);
+    bench.store().sweep().await.unwrap();
+    assert_eq!(used(&bench, TimeRange::ALL).await, 2, "one roll-up, and the summary of the last chunk");
+}
+
+/// A place in a roll-up, from the end of its head.
+type Place = fn(usize) -> usize;
+
+const PLACES: [(&str, Place); 3] =
+    [("head", |_| 12), ("checksum of the head", |head| head), ("summary", |head| head + 30)];
+
 #[tokio::test]
 async fn damaged_roll_ups_are_ignored_and_written_again() {
-    for (what, at) in [("head", 12), ("checksum of the head", 0), ("body", 0)] {
+    for (what, place) in PLACES {
         let mut bench = bench();
         bench.open().await;
         add_chunks(&bench, 0, 0, 20).await;
@@ -123,15 +178,9 @@ async fn damaged_roll_ups_are_ignored_and_written_again() {
         bench.open().await;
         let flip = |row: &mut [u8]| {
             let head = 9 + u32::from_le_bytes(row[5..9].try_into().unwrap()) as usize;
-            row[if at > 0 {
-                at
-            } else if what == "body" {
-                head + 30
-            } else {
-                head
-            }] ^= 1;
+            row[place(head)] ^= 1;
         };
-        // The driver may be closed and open again: it keeps no copy.
+        // The driver has no copy in memory.
         assert!(damage(&bench.directory.path().join("chunks"), b"TRUP", flip) > 0);
         assert_eq!(used(&bench, TimeRange::ALL).await, 0, "{what}");
         // A restart finds the days with work.
@@ -139,4 +188,47 @@ async fn damaged_roll_ups_are_ignored_and_written_again() {
         bench.store().sweep().await.unwrap();
         assert_eq!(used(&bench, TimeRange::ALL).await, 1, "{what}");
     }
+}
+
+/// Of a long row, the driver reads the head only, and does not check the rest.
+#[tokio::test]
+async fn a_long_roll_up_with_a_damaged_summary_is_ignored() {
+    let mut bench = bench();
+    bench.now = 9 * DAY;
+    bench.open().await;
+    for chunk in 0..40 {
+        let segments = (0..40).map(|n| {
+            let number = chunk * 40 + n;
+            Segment {
+                events: events(1 << (number % 40)),
+                ..segment(number, (number * 7 % 1_400).cast_signed() * 61_000_000_000)
+            }
+        });
+        let mut batch = batch(0, segments.collect());
+        // Names that no codec makes much shorter.
+        let name = |n: u64| (0..4).map(|part| format!("{:016x}", noise(n * 4 + part))).collect::<String>();
+        let operation = |n| Operation { kind: OperationKind::Method, name: name(n).into() };
+        batch.executions[0].operations = (0..40).map(|n| operation(chunk * 40 + n)).collect();
+        for (number, segment) in (0..).zip(&mut batch.executions[0].segments) {
+            segment.events[0].kind = EventKind::Enter(number);
+        }
+        bench.store().append(batch, None).await.unwrap();
+        bench.store().flush().await.unwrap();
+    }
+    bench.store().sweep().await.unwrap();
+    assert_eq!(used(&bench, TimeRange::ALL).await, 1);
+    let longest = rows(&bench).await.iter().map(|row| row.value.len()).max().unwrap();
+    assert!(longest > 17_000, "{longest} bytes: the row is read whole");
+    bench.open().await;
+    let mut flipped = 0;
+    let flip = |row: &mut [u8]| {
+        let head = 9 + u32::from_le_bytes(row[5..9].try_into().unwrap()) as usize;
+        row[head + 4 + 500] ^= 1;
+        flipped += 1;
+    };
+    damage(&bench.directory.path().join("chunks"), b"TRUP", flip);
+    assert!(flipped > 1);
+    assert_eq!(used(&bench, TimeRange::ALL).await, 0, "no damaged roll-up is used");
+    bench.open().await;
+    assert_eq!(used(&bench, TimeRange::ALL).await, 0);
 }

@@ -9,12 +9,12 @@ use tacho_model::{Kind, SeriesId, TimeRange};
 use super::Reader;
 use super::rows::{FRONTS, Found, head};
 use super::usage::{Usage, Use, usage_of};
-use crate::driver::{Cut, Scanned};
+use crate::driver::{Cut, Row, Scanned};
 use crate::group::row::Replacement;
 use crate::keys::{ChunkKey, chunk_row_scan};
 use crate::rollup::{Rollup, heads, row_scan, summary, survey};
 use crate::upkeep::Snapshot;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The chunks that a read still needs, after it has used roll-ups: those whose calls are certainly needed, and those with a
 /// summary. `accepts` gets the summaries of roll-ups. `None` if no roll-up can be used.
@@ -42,7 +42,7 @@ pub async fn rolled(
     // `None`: not known yet.
     let mut uses: Vec<Option<Use>> = survey.chunks.iter().map(|(_, use_of)| *use_of).collect();
     let mut is_taken = vec![false; uses.len()];
-    survey.rollups.sort_unstable_by_key(|rollup| Reverse(rollup.key.level));
+    survey.rollups.sort_unstable_by_key(|rollup| Reverse((rollup.key.level, rollup.chunks.len())));
     for rollup in &survey.rollups {
         let places = || rollup.chunks.iter().filter_map(|chunk| survey.position(&chunk.key));
         if places().any(|at| is_taken.get(at).copied().unwrap_or(true)) {
@@ -86,13 +86,18 @@ fn learn(
     Ok(found.map(|(row, replacement, merge)| (usage_of(&row, usage), replacement, merge)))
 }
 
-/// The summary of a roll-up. `None` if it is damaged, of a newer version, or was deleted.
+/// The summary of a roll-up. `None` if it is damaged, of a newer version, or was deleted. Also `None` if the upkeep has written
+/// another roll-up with the same key since the head was read, because it has other chunks.
 async fn read_summary(reader: &Reader, series: SeriesId, rollup: &Rollup) -> Result<Option<CallSummary>> {
     let rows = reader.driver.read(vec![row_scan(series, &rollup.key)]).await?;
     let Some(row) = rows.into_iter().flatten().next() else { return Ok(None) };
-    let decoded = row.map_err(Error::from).and_then(|row| summary(&row));
-    let report = |error: &Error| {
-        tracing::warn!(%error, "damaged roll-up ignored: the summaries of its chunks are read");
-    };
-    Ok(decoded.inspect_err(report).ok())
+    let same = |row: Row| Ok(if Rollup::decode(&row)? == *rollup { Some(summary(&row)?) } else { None });
+    match row.map_err(Error::from).and_then(same) {
+        Ok(summary) => Ok(summary),
+        Err(error) if error.kind() == ErrorKind::Version => Ok(None),
+        Err(error) => {
+            tracing::warn!(%error, "damaged roll-up ignored: the summaries of its chunks are read");
+            Ok(None)
+        }
+    }
 }

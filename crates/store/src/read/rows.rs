@@ -234,21 +234,29 @@ pub async fn fronts<T>(
 
 pub async fn each_of(
     reader: &Reader,
-    (kind, partition): (Kind, SeriesId),
+    place: (Kind, SeriesId),
     keys: impl IntoIterator<Item = ChunkKey>,
     snapshot: &Snapshot,
     each: &mut impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
     for key in keys {
-        let scan = chunk_row_scan(kind, partition, &key);
-        for row in reader.driver.read(vec![scan]).await?.pop().unwrap_or_default() {
-            let found = Found::of(row.map(Cut::from), snapshot)?;
-            found.filter(|(row, ..)| row.counts()).map_or(Ok(()), |(row, ..)| each(row))?;
-        }
+        row_of(reader, place, &key, snapshot).await?.map_or(Ok(()), &mut *each)?;
         // Processing a chunk takes milliseconds, so other tasks may run in between.
         tokio::task::yield_now().await;
     }
     Ok(())
+}
+
+/// The row with this key; `None` if the snapshot does not see it, or if it has nothing to read.
+pub async fn row_of(
+    reader: &Reader,
+    (kind, partition): (Kind, SeriesId),
+    key: &ChunkKey,
+    snapshot: &Snapshot,
+) -> Result<Option<Found>> {
+    let rows = reader.driver.read(vec![chunk_row_scan(kind, partition, key)]).await?;
+    let Some(row) = rows.into_iter().flatten().next() else { return Ok(None) };
+    Ok(Found::of(row.map(Cut::from), snapshot)?.map(|(row, ..)| row).filter(Found::counts))
 }
 
 /// The header and the filters of a chunk, with the prefix of its row.

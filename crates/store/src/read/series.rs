@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
+use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID, SummarizedChunk};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
-use super::rows::{Found, Lost, each_live, each_needed};
-use super::summaries::{each_ranked, each_unsummarized};
+use super::rows::{Found, Lost, each_live, each_needed, row_of};
+use super::summaries::{each_ranked, unsummarized};
 use super::usage::Use;
 use super::{Reader, read_memory, take_room};
-use crate::Result;
 use crate::damage::{Damages, Read};
 use crate::generation::Generation;
 use crate::keys::ChunkKey;
 use crate::memtable::{OpenEntries, OpenExecutions};
 use crate::upkeep::{Mask, Snapshot};
+use crate::{Error, ErrorKind, Result};
 
 pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<Read<Vec<Entry>>> {
     let snapshot = reader.snapshots.open();
@@ -32,8 +33,12 @@ pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<
     };
     let masks = reader.masks_of(id);
     let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, snapshot, masks: &masks };
-    let Read { records: mut parts, damages } =
-        stored(reader, &wanted, None, decode, |part| Ok(Some(part))).await?;
+    let mut collected = Collected::new(reader, &wanted);
+    if !range.is_empty() {
+        let each = |row| collected.add(row, decode, |part| Ok(Some(part)));
+        each_live(reader, (Kind::Entry, id), range, &wanted.snapshot, each).await?;
+    }
+    let Read { records: mut parts, damages } = collected.finish();
     parts.extend(memory.parts);
     for (generation, entries) in &mut parts {
         entries.retain(|entry| !masks.iter().any(|mask| mask.hides(*generation, entry.at)));
@@ -169,7 +174,7 @@ impl Needed<'_> {
 }
 
 /// Reads executions. `room` is the limit on the bytes of blocks; several reads may share it. A block that `keep`
-/// refuses is freed before the next block is decoded, so it does not count towards `room`.
+/// refuses is freed at once, so it does not count towards `room`.
 pub async fn executions(
     reader: &Reader,
     id: SeriesId,
@@ -190,19 +195,13 @@ pub async fn executions(
         Ok(block)
     };
     let wanted = Wanted { kind: Kind::Execution, id, range, oldest: memory.oldest, snapshot, masks: &masks };
-    let decode = |chunk: Chunk<'_>, is_intact| {
-        needed.examined(chunk.header().tables.map_or(0, |tables| tables.segments));
-        // Single columns are not trusted in a damaged row, so its whole chunk is decoded.
-        let block = if is_intact { needed.decode(&chunk)? } else { Some(chunk.executions()?) };
-        Ok(block.map(Arc::new))
-    };
     let mut recent = Vec::new();
     for (generation, open) in memory.parts {
         for block in open.into_iter().filter(|block| needed.takes_block(block)) {
             recent.extend(admit((generation, block))?);
         }
     }
-    let mut read = stored(reader, &wanted, Some(needed), decode, admit).await?;
+    let mut read = stored(reader, &wanted, needed, admit).await?;
     read.records.extend(recent);
     Ok(read)
 }
@@ -229,68 +228,140 @@ impl Wanted<'_> {
     }
 }
 
-/// Decoded chunks that overlap the range, ordered by generation and number. Only generations before `oldest` are included.
-/// `needed` is for executions; without it all rows are read. `decode` gets whether the row of the chunk is
-/// intact, and may omit a chunk. `admit` gets each decoded chunk with its generation before the next chunk is
-/// decoded: a refused chunk is freed, and an error ends the read.
-async fn stored<T, U>(
-    reader: &Reader,
-    wanted: &Wanted<'_>,
-    needed: Option<Needed<'_>>,
-    decode: impl Fn(Chunk<'_>, bool) -> Result<Option<T>, tacho_chunk::Error>,
-    admit: impl Fn((u64, T)) -> Result<Option<U>>,
-) -> Result<Read<Vec<U>>> {
-    let mut found: Vec<((u64, u32), U)> = Vec::new();
-    let mut damages = Damages::default();
-    let Wanted { kind, id, range, masks, .. } = *wanted;
-    if range.is_empty() {
-        return Ok(Read { records: Vec::new(), damages });
+/// The decoded chunks that a read has admitted.
+struct Collected<'a, U> {
+    reader: &'a Reader,
+    wanted: &'a Wanted<'a>,
+    /// With generation and number of the chunk.
+    found: Vec<((u64, u32), U)>,
+    damages: Damages,
+}
+
+impl<'a, U> Collected<'a, U> {
+    fn new(reader: &'a Reader, wanted: &'a Wanted<'a>) -> Self {
+        Self { reader, wanted, found: Vec::new(), damages: Damages::default() }
     }
-    let each = |row: Found| {
-        let key = &row.key;
-        if key.generation >= wanted.oldest {
+
+    /// Decodes the chunk of a row, and adds it. See [`Self::take`].
+    fn add<T>(
+        &mut self,
+        row: Found,
+        decode: impl Fn(Chunk<'_>, bool) -> Result<Option<T>, tacho_chunk::Error>,
+        admit: impl Fn((u64, T)) -> Result<Option<U>>,
+    ) -> Result<()> {
+        if row.key.generation >= self.wanted.oldest {
             return Ok(());
         }
-        match read_chunk(&row.chunk, range, |chunk| decode(chunk, row.damaged.is_none())) {
+        let decoded = read_chunk(&row.chunk, self.wanted.range, |chunk| decode(chunk, row.damaged.is_none()));
+        self.take(row, decoded, admit)
+    }
+
+    /// Passes a decoded chunk with its generation to `admit`, which returns what is collected. An error of `admit` ends the read.
+    fn take<T>(
+        &mut self,
+        row: Found,
+        decoded: Result<Option<T>, tacho_chunk::Error>,
+        admit: impl Fn((u64, T)) -> Result<Option<U>>,
+    ) -> Result<()> {
+        let (key, Wanted { kind, id, range, masks, .. }) = (&row.key, self.wanted);
+        let (kind, id, range) = (*kind, *id, *range);
+        match decoded {
             Ok(Some(part)) => {
                 let admitted = admit((key.generation, part))?;
-                found.extend(admitted.map(|part| ((key.generation, key.number), part)));
+                self.found.extend(admitted.map(|part| ((key.generation, key.number), part)));
             }
             Ok(None) => {}
             // A damaged chunk is reported, and the read continues.
             Err(error) => {
                 let reason = row.reason((kind, id), error)?;
-                reader.unreadable.note((kind, id), key, &reason);
+                self.reader.unreadable.note((kind, id), key, &reason);
                 let lost = Lost { key: *key, range: row.range(), reason };
-                damages.extend(lost.of(kind, reader.labels_of(id), range, masks));
+                self.damages.extend(lost.of(kind, self.reader.labels_of(id), range, masks));
             }
         }
         Ok(())
+    }
+
+    /// The collected items, ordered by generation and number.
+    fn finish(mut self) -> Read<Vec<U>> {
+        self.found.sort_by_key(|(place, _)| *place);
+        Read { records: self.found.into_iter().map(|(_, part)| part).collect(), damages: self.damages }
+    }
+}
+
+/// The stored blocks that overlap the range. Only generations before `oldest` are included. `admit` gets each block before the
+/// next one is decoded, except with [`Needed::Unsummarized`]: then the next blocks are decoded at the same time.
+async fn stored(
+    reader: &Reader,
+    wanted: &Wanted<'_>,
+    needed: Needed<'_>,
+    admit: impl Fn((u64, Arc<ExecutionBlock>)) -> Result<Option<Arc<ExecutionBlock>>>,
+) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
+    let mut collected = Collected::new(reader, wanted);
+    let Wanted { kind, id, range, ref snapshot, .. } = *wanted;
+    if range.is_empty() {
+        return Ok(collected.finish());
+    }
+    let decode = |chunk: Chunk<'_>, is_intact| {
+        needed.examined(chunk.header().tables.map_or(0, |tables| tables.segments));
+        // Single columns are not trusted in a damaged row, so its whole chunk is decoded.
+        let block = if is_intact { needed.decode(&chunk)? } else { Some(chunk.executions()?) };
+        Ok(block.map(Arc::new))
     };
     match needed {
-        None => each_live(reader, (kind, id), range, &wanted.snapshot, each).await?,
-        Some(Needed::Unsummarized(accepts)) => {
+        Needed::Unsummarized(accepts) => {
             let usage = |generations: (u64, u64), times: TimeRange, has_summary: bool| {
                 wanted.usage(generations, times, has_summary, false)
             };
-            each_unsummarized(reader, (kind, id), range, &wanted.snapshot, &usage, accepts, each).await?;
+            let keys = unsummarized(reader, (kind, id), range, snapshot, &usage, accepts).await?;
+            let mut rows = std::pin::pin!(decoded_ahead(reader, id, range, snapshot, keys));
+            while let Some((row, block)) = rows.try_next().await? {
+                if row.key.generation < wanted.oldest {
+                    collected.take(row, block.map(|block| block.map(Arc::new)), &admit)?;
+                }
+                // An analysis of a block takes milliseconds, so other tasks may run in between.
+                tokio::task::yield_now().await;
+            }
         }
-        Some(Needed::Ranked { rank, is_needed, .. }) => {
+        Needed::Ranked { rank, is_needed, .. } => {
             let usage = |generations: (u64, u64), times: TimeRange, has_summary: bool| {
                 wanted.usage(generations, times, has_summary, true)
             };
-            let ranking = (rank, is_needed);
-            each_ranked(reader, (kind, id), range, &wanted.snapshot, &usage, ranking, each).await?;
+            let each = |row| collected.add(row, decode, &admit);
+            each_ranked(reader, (kind, id), range, snapshot, &usage, (rank, is_needed), each).await?;
         }
-        Some(needed) => {
+        needed => {
             let is_needed = |key: &ChunkKey, front: &Chunk<'_>| {
                 key.generation < wanted.oldest && times(front).overlaps(&range) && needed.takes_front(front)
             };
-            each_needed(reader, (kind, id), range, &wanted.snapshot, is_needed, each).await?;
+            let each = |row| collected.add(row, decode, &admit);
+            each_needed(reader, (kind, id), range, snapshot, is_needed, each).await?;
         }
     }
-    found.sort_by_key(|(place, _)| *place);
-    Ok(Read { records: found.into_iter().map(|(_, part)| part).collect(), damages })
+    Ok(collected.finish())
+}
+
+/// Rows of one series that are read and decoded at the same time. A decoded block takes some megabytes.
+const AHEAD: usize = 2;
+
+/// The rows with these keys, in this order, each with its decoded block; `None` for a block outside of the range. Threads of
+/// their own decode the blocks, so that the caller can analyse a block at the same time.
+fn decoded_ahead<'a>(
+    reader: &'a Reader,
+    id: SeriesId,
+    range: TimeRange,
+    snapshot: &'a Snapshot,
+    keys: Vec<ChunkKey>,
+) -> impl Stream<Item = Result<(Found, Result<Option<ExecutionBlock>, tacho_chunk::Error>)>> + 'a {
+    let decoded = move |key: ChunkKey| async move {
+        let Some(row) = row_of(reader, (Kind::Execution, id), &key, snapshot).await? else { return Ok(None) };
+        let chunk = row.chunk.clone();
+        let decode = move || read_chunk(&chunk, range, |chunk| chunk.executions().map(Some));
+        let ended = |e| Error::new(ErrorKind::Closed, "decoding of a chunk did not end").caused_by(e);
+        let block = reader.options.threads.start(decode).join().await.map_err(ended)?;
+        Ok(Some((row, block)))
+    };
+    stream::iter(keys).map(decoded).buffered(AHEAD).try_filter_map(|row| async move { Ok(row) })
 }
 
 fn read_chunk<T>(

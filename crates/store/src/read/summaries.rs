@@ -16,7 +16,7 @@ use crate::group::row::replacement_bytes;
 use crate::keys::{ChunkKey, chunk_row_scan};
 use crate::upkeep::Snapshot;
 
-/// Like [`each_unsummarized`], but the summaries only show which chunks a reader needs, and in which order. `rank` gets each
+/// Like [`unsummarized`], but the summaries only show which chunks a reader needs, and in which order. `rank` gets each
 /// summary, and returns the rank of the chunk; `None` if the reader does not need the chunk. Then the rows are read by
 /// descending rank, those without a usable summary first. Each is read only if `is_needed` accepts its rank and its number of
 /// segments.
@@ -47,19 +47,18 @@ pub async fn each_ranked(
     each_of(reader, place, needed, snapshot, &mut each).await
 }
 
-/// Like [`each_live`], for chunks with summaries. First passes the summaries of roll-ups to `accepts`. Reads the header of each
-/// other chunk, and passes its facts to `usage`. Then reads the summaries of the chunks with [`Use::Summary`], and passes them to
-/// `accepts`. For a damaged summary, `accepts` gets a text. Last reads whole rows: those with [`Use::Calls`], those without a
-/// summary, and those whose summary `accepts` refuses.
-pub async fn each_unsummarized(
+/// The rows whose calls are needed. First passes the summaries of roll-ups to `accepts`. Reads the header of each other chunk,
+/// and passes its facts to `usage`. Then reads the summaries of the chunks with [`Use::Summary`], and passes them to `accepts`.
+/// For a damaged summary, `accepts` gets a text. The result has the rows with [`Use::Calls`], those without a summary, and
+/// those whose summary `accepts` refuses.
+pub async fn unsummarized(
     reader: &Reader,
     place: (Kind, SeriesId),
     range: TimeRange,
     snapshot: &Snapshot,
     usage: Usage<'_>,
     accepts: impl Fn(Result<&CallSummary, String>) -> bool,
-    mut each: impl FnMut(Found) -> Result<()>,
-) -> Result<()> {
+) -> Result<Vec<ChunkKey>> {
     let of_rollups = rolled(reader, place, range, snapshot, usage, |summary| accepts(Ok(summary))).await?;
     let (mut needed, summed) = match of_rollups {
         Some(keys) => keys,
@@ -70,7 +69,7 @@ pub async fn each_unsummarized(
         needed.extend((!is_used).then_some(*key));
     };
     each_summary(reader, place, &summed, snapshot, add).await?;
-    each_of(reader, place, needed, snapshot, &mut each).await
+    Ok(needed)
 }
 
 /// The rows whose calls are certainly needed, and the rows with a summary.

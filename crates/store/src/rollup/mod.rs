@@ -19,8 +19,9 @@ mod plan;
 mod row;
 mod survey;
 
-pub use plan::{FAN, Item, Plan, plan};
+pub use plan::{DAY_ITEMS_MIN, FAN, Item, Plan, plan};
 pub use row::{
-    RolledChunk, Rollup, RollupKey, day_of, delete_row, range_of, row, row_scan, series_of, summary,
+    DAY_LEVEL, RolledChunk, Rollup, RollupKey, day_of, delete_row, partition, range_of, row, row_scan,
+    series_of, summary,
 };
 pub use survey::{heads, survey};

@@ -1,8 +1,9 @@
-//! Which roll-up of a day is written next?
+//! Which roll-ups of a day are written next?
 //!
-//! The first 16 chunks without a roll-up get one, and so do the first 16 roll-ups of one level. So a part of a day has at most
-//! 15 roll-ups of each level, and 15 chunks, at each of its ends. When the day has ended, one more roll-up sums up all its
-//! chunks. It is replaced when 16 more chunks of the day have arrived.
+//! Each 16 chunks without a roll-up get one, in the order of their keys, and so do each 16 roll-ups of one level. If chunks
+//! arrive in the order of time, a part of a day has at most 15 roll-ups of each level, and 15 chunks, at each of its ends.
+//! Roll-ups of late chunks overlap others in time. When the day has ended, one more roll-up sums up all its chunks. It is
+//! replaced when 16 more chunks of the day have arrived.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,8 +13,9 @@ use crate::keys::ChunkKey;
 /// Chunks, or roll-ups of one level, that one roll-up sums up. With fewer, more bytes are written; with more, a reader reads
 /// more summaries at the ends of its range.
 pub const FAN: usize = 16;
-/// A day of fewer chunks and roll-ups is not summed up when it has ended.
-const DAY_ITEMS_MIN: usize = 2;
+/// A day of fewer chunks and roll-ups is not summed up when it has ended: a few summaries are read quickly, and the chunks of a
+/// quiet service may be smaller than a roll-up.
+pub const DAY_ITEMS_MIN: usize = 4;
 
 /// A summary that a roll-up adds up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,32 +35,36 @@ pub struct Plan {
     pub replaced: Option<RollupKey>,
 }
 
-/// The next roll-up of a day. `chunks` are the living chunks that begin on this day, ascending by key; `rollups` are the valid
-/// roll-ups of the day. `None` if nothing is to do.
-pub fn plan(day: i64, has_ended: bool, chunks: &[RolledChunk], rollups: &[Rollup]) -> Option<Plan> {
+/// The next roll-ups of a day, all of one level. `chunks` are the living chunks that begin on this day, ascending by key;
+/// `rollups` are the valid roll-ups of the day. Empty if nothing is to do.
+pub fn plan(day: i64, has_ended: bool, chunks: &[RolledChunk], rollups: &[Rollup]) -> Vec<Plan> {
     let (of_day, parts): (Vec<&Rollup>, Vec<&Rollup>) =
         rollups.iter().partition(|rollup| rollup.key.level == DAY_LEVEL);
     let largest = largest(parts);
     let rolled: HashSet<ChunkKey> = keys(&largest).collect();
     let alone: Vec<RolledChunk> =
         chunks.iter().filter(|chunk| !rolled.contains(&chunk.key)).copied().collect();
-    if let Some(first) = alone.get(..FAN) {
-        return Plan::new(day, 1, first, &[]);
+    let full = alone.chunks_exact(FAN).filter_map(|chunks| Plan::new(day, 1, chunks, &[]));
+    let of_chunks: Vec<Plan> = full.collect();
+    if !of_chunks.is_empty() {
+        return of_chunks;
     }
     let mut levels: BTreeMap<u8, Vec<&Rollup>> = BTreeMap::new();
     for rollup in largest.iter().filter(|rollup| rollup.key.level < DAY_LEVEL - 1) {
         levels.entry(rollup.key.level).or_default().push(rollup);
     }
-    let full = levels.iter().find_map(|(level, rollups)| Some((level, rollups.get(..FAN)?)));
-    if let Some((level, rollups)) = full {
-        return Plan::new(day, level + 1, &[], rollups);
+    let of_level = |(level, rollups): (&u8, &Vec<&Rollup>)| -> Vec<Plan> {
+        rollups.chunks_exact(FAN).filter_map(|rollups| Plan::new(day, level + 1, &[], rollups)).collect()
+    };
+    if let Some(plans) = levels.iter().map(of_level).find(|plans| !plans.is_empty()) {
+        return plans;
     }
     let in_day: HashSet<ChunkKey> = keys(&of_day).collect();
     let late = chunks.iter().filter(|chunk| !in_day.contains(&chunk.key)).count();
     let is_due = if of_day.is_empty() { alone.len() + largest.len() >= DAY_ITEMS_MIN } else { late >= FAN };
-    let plan = (has_ended && is_due).then(|| Plan::new(day, DAY_LEVEL, &alone, &largest)).flatten()?;
-    let replaced = of_day.first().map(|rollup| rollup.key).filter(|key| *key != plan.key);
-    Some(Plan { replaced, ..plan })
+    let plan = (has_ended && is_due).then(|| Plan::new(day, DAY_LEVEL, &alone, &largest)).flatten();
+    let replaced = of_day.first().map(|rollup| rollup.key);
+    plan.into_iter().map(|plan| Plan { replaced: replaced.filter(|key| *key != plan.key), ..plan }).collect()
 }
 
 /// The roll-ups that no larger roll-up contains, ascending by first chunk.
@@ -113,19 +119,26 @@ mod tests {
         rollups: &mut Vec<Rollup>,
     ) -> Vec<(u8, usize, usize)> {
         let mut written = vec![];
-        while let Some(Plan { key, chunks: planned, items, replaced }) = plan(0, has_ended, chunks, rollups) {
-            let chunks_of = |item: &Item| match item {
-                Item::Chunk(chunk) => vec![*chunk],
-                Item::Rollup(key) => rollups.iter().find(|rollup| rollup.key == *key).unwrap().chunks.clone(),
-            };
-            let mut all: Vec<RolledChunk> = items.iter().flat_map(chunks_of).collect();
-            all.sort_by_key(|chunk| order(&chunk.key));
-            assert_eq!(all, planned);
-            written.push((key.level, items.len(), planned.len()));
-            rollups.retain(|rollup| rollup.key != key && Some(rollup.key) != replaced);
-            rollups.push(Rollup { key, chunks: planned, range: TimeRange::new(0, 0) });
+        loop {
+            let plans = plan(0, has_ended, chunks, rollups);
+            if plans.is_empty() {
+                return written;
+            }
+            for Plan { key, chunks: planned, items, replaced } in plans {
+                let chunks_of = |item: &Item| match item {
+                    Item::Chunk(chunk) => vec![*chunk],
+                    Item::Rollup(key) => {
+                        rollups.iter().find(|rollup| rollup.key == *key).unwrap().chunks.clone()
+                    }
+                };
+                let mut all: Vec<RolledChunk> = items.iter().flat_map(chunks_of).collect();
+                all.sort_by_key(|chunk| order(&chunk.key));
+                assert_eq!(all, planned);
+                written.push((key.level, items.len(), planned.len()));
+                rollups.retain(|rollup| rollup.key != key && Some(rollup.key) != replaced);
+                rollups.push(Rollup { key, chunks: planned, range: TimeRange::new(0, 0) });
+            }
         }
-        written
     }
 
     #[test]
@@ -145,7 +158,7 @@ mod tests {
     fn an_ended_day_has_one_roll_up_of_all_chunks() {
         let chunks: Vec<RolledChunk> = (0..40).map(|n| chunk(n * 10)).collect();
         let mut rollups = vec![];
-        assert_eq!(write_all(true, &chunks[..1], &mut rollups), []);
+        assert_eq!(write_all(true, &chunks[..3], &mut rollups), []);
         // Two roll-ups and eight chunks.
         assert_eq!(write_all(true, &chunks, &mut rollups), [(1, 16, 16), (1, 16, 16), (DAY_LEVEL, 10, 40)]);
         // The first late chunk changes the key of the roll-up of the day.

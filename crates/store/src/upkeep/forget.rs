@@ -13,6 +13,7 @@ use crate::generation::Generations;
 use crate::in_flight::InFlight;
 use crate::index::Index;
 use crate::keys::{chunk_scan, spans};
+use crate::rollup;
 
 /// Removes the series of a partition that was found to be empty. Does nothing if memory or the driver holds records of it, or if
 /// a flush has ended in the meantime.
@@ -30,6 +31,9 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     clustering.extend_from_slice(&id);
     let mut deletes = vec![Delete::row(Table::Series, [id[0]], clustering)];
     deletes.extend(upkeep.lives.forget(&forgotten));
+    if partition.kind == Kind::Execution {
+        deletes.push(Delete::partition(Table::Meta, rollup::partition(partition.id)));
+    }
     delete_with_retries(upkeep, &deletes).await;
 }
 

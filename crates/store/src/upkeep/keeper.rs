@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_model::Timestamp;
+use tacho_model::{Kind, Timestamp};
 use tokio::time::Instant;
 
 use super::Upkeep;
@@ -26,7 +26,7 @@ use super::verify::verify;
 use super::window::Partition;
 use crate::layer::retry::Backoff;
 use crate::options::Options;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 const EAGER_JOBS: usize = 4;
 
@@ -83,6 +83,7 @@ impl Keeper {
             while let Some(order) = self.upkeep.orders.take() {
                 self.serve(order).await;
             }
+            let mut has_rolled = false;
             if merges {
                 self.fill().await;
                 let has_merged = !self.backlog.is_empty();
@@ -90,12 +91,16 @@ impl Keeper {
                     self.work().await;
                 }
                 // Not only after the last merge, because a busy store may always have merges to do.
-                if self.roll_up().await || has_merged {
+                has_rolled = self.roll_up().await;
+                if has_merged {
                     continue;
                 }
             }
             if Instant::now() >= self.next_verify {
                 self.verify().await;
+            }
+            if has_rolled {
+                continue;
             }
             let next = if merges { self.next_sweep.min(self.next_verify) } else { self.next_verify };
             let upkeep = self.upkeep.clone();
@@ -145,11 +150,9 @@ impl Keeper {
         self.tried.clear();
         sweep::finish_deletions(&self.upkeep, None, &mut self.tried).await;
         self.note_days().await;
-        while let Some(rolled) = roll_up(&self.upkeep).await {
-            rolled.unwrap_or_else(|error| {
-                self.report_unrolled(&error);
-                0
-            });
+        // Days that become ready in the meantime wait, so that the order ends.
+        for _ in 0..self.upkeep.store.inbox.days.ready() {
+            self.roll_up_one().await;
         }
         self.upkeep.store.driver.settle().await?;
         match results.failure {
@@ -212,36 +215,40 @@ impl Keeper {
 
     /// Writes the roll-ups of one day of one series, and then rests. Returns whether there was such a day.
     async fn roll_up(&mut self) -> bool {
-        if self.upkeep.store.space.check().is_err() {
-            return false;
-        }
         self.note_days().await;
         let begun = Instant::now();
-        let Some(rolled) = roll_up(&self.upkeep).await else { return false };
-        let bytes = rolled.unwrap_or_else(|error| {
-            self.report_unrolled(&error);
-            0
-        });
-        self.rest(pace(&self.upkeep.store.options).rest(bytes, Duration::ZERO, begun.elapsed())).await;
+        let Some(bytes) = self.roll_up_one().await else { return false };
+        let elapsed = begun.elapsed();
+        self.rest(pace(&self.upkeep.store.options).rest(bytes, elapsed, elapsed)).await;
         true
     }
 
-    /// A damaged chunk has no roll-up until a repair. The reads of its calls report the damage.
-    fn report_unrolled(&self, error: &Error) {
-        if error.kind() == ErrorKind::Corrupt {
-            tracing::debug!(%error, "roll-ups were not written");
-        } else {
-            report(&self.upkeep, error, "roll-ups were not written");
-        }
+    /// Returns the bytes that were read and written. `None` if there is no day to roll up, or no space.
+    async fn roll_up_one(&self) -> Option<u64> {
+        self.upkeep.store.space.check().ok()?;
+        let rolled = roll_up(&self.upkeep).await?;
+        Some(rolled.unwrap_or_else(|error| {
+            report(&self.upkeep, &error, "roll-ups were not written");
+            0
+        }))
     }
 
     /// Notes the days that an earlier process may have left without roll-ups, once.
     async fn note_days(&mut self) {
         if !std::mem::replace(&mut self.knows_days, true)
-            && let Err(error) = self.upkeep.store.inbox.days.note_all(&*self.upkeep.store.driver).await
+            && let Err(error) = self.note_all_days().await
         {
             report(&self.upkeep, &error, "days without roll-ups were not found");
         }
+    }
+
+    async fn note_all_days(&self) -> Result<()> {
+        let store = &self.upkeep.store;
+        let all = {
+            let index = store.index.read();
+            index.of_kind(Kind::Execution).map(|number| index.id(number)).collect()
+        };
+        store.inbox.days.note_all(&*store.driver, all).await
     }
 
     /// Verifies some stored bytes. Other work has priority.

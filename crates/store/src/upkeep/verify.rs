@@ -6,7 +6,7 @@ use tacho_model::{Kind, SeriesId};
 
 use super::Upkeep;
 use crate::damage::Unreadable;
-use crate::driver::{Damaged, Table, Verified};
+use crate::driver::{Damaged, Delete, Table, Verified};
 use crate::keys::{ChunkKey, chunk_place};
 use crate::{Error, Result};
 
@@ -14,7 +14,14 @@ use crate::{Error, Result};
 pub async fn verify(upkeep: &Upkeep) -> Result<(u64, bool)> {
     let Verified { bytes, damaged, done } = upkeep.store.driver.verify().await?;
     upkeep.counts.verified_bytes.add(bytes);
-    damaged.into_iter().for_each(|row| report(&upkeep.store.unreadable, row));
+    for row in damaged {
+        // A roll-up can be written again. A reader does not notice that it is missing.
+        if row.table == Table::Meta && upkeep.store.inbox.days.note_damaged(&row.partition, &row.clustering) {
+            upkeep.store.driver.delete(vec![Delete::row(row.table, row.partition, row.clustering)]).await?;
+            continue;
+        }
+        report(&upkeep.store.unreadable, row);
+    }
     Ok((bytes, done))
 }
 
