@@ -390,8 +390,8 @@ fn omitted_results_and_records_of_other_kinds_are_reported() {
         (&["operations", "--limit", "3"], ""),
         (
             &["traces", "--limit", "1"],
-            "more traces match: raise --limit, or narrow the search, or add --after \
-             newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d\n",
+            "more traces match: raise --limit, or narrow the search, or repeat it with the same --start and --end, and \
+             --after newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d\n",
         ),
         (
             &[
