@@ -36,6 +36,10 @@ const SEEDS: u64 = 4;
 
 type Checked = Result<(), String>;
 
+/// Waits for the end of the tasks of a dropped store: 60 s in all.
+const ENDS_MAX: u32 = 6_000;
+const END_WAIT: Duration = Duration::from_millis(10);
+
 pub async fn a_store_survives_faults_and_crashes(bench: Bench) -> Checked {
     let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let first = number("TACHO_SIMULATION_FIRST").unwrap_or(0);
@@ -230,6 +234,18 @@ impl World {
         }
     }
 
+    /// Waits until the tasks of the dropped store have ended. In a crashed process they end at once; here a thread may still
+    /// remove a journal.
+    async fn wait_for_end(&self) -> Checked {
+        for _ in 0..ENDS_MAX {
+            if Arc::strong_count(&self.faulty) == 1 {
+                return Ok(());
+            }
+            tokio::time::sleep(END_WAIT).await;
+        }
+        Err("the tasks of the dropped store do not end".into())
+    }
+
     /// All senders append at the same time. They repeat their batches, as in the protocol, until all are accepted.
     async fn append(&mut self) -> Checked {
         let store = self.store()?;
@@ -290,6 +306,7 @@ impl World {
     async fn crash(&mut self) -> Checked {
         self.faulty.set_broken(Some(ErrorKind::Unavailable));
         self.leave();
+        self.wait_for_end().await?;
         self.disk.set_space(u64::MAX);
         let journals = crate::journal::list(&self.disk, &self.journal()).map_err(say)?;
         if let Some(last) = journals.last()
