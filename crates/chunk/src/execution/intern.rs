@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashMapExt};
 
 /// A table of items. The index contains only their hashes.
 #[derive(Clone, Debug)]
-pub(super) struct Interner<T> {
+pub(crate) struct Interner<T> {
     items: Vec<T>,
     /// Index by hash. After a collision, the key is the next free number instead of the hash.
     positions: HashMap<u64, u32>,
@@ -29,23 +29,23 @@ impl<T: PartialEq> PartialEq for Interner<T> {
 }
 
 impl<T> Interner<T> {
-    pub(super) fn items(&self) -> &[T] {
+    pub(crate) fn items(&self) -> &[T] {
         &self.items
     }
 
-    pub(super) fn get(&self, position: u32) -> Option<&T> {
+    pub(crate) fn get(&self, position: u32) -> Option<&T> {
         self.items.get(usize::try_from(position).ok()?)
     }
 
     /// Memory of the tables, without the memory that the items refer to, bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         // An entry of the hash table and its control byte. At most seven of eight places are used.
         let place = size_of::<(u64, u32)>() + 1;
         self.items.capacity() * size_of::<T>() + self.positions.capacity().div_ceil(7) * 8 * place
     }
 
     /// Index of the item for which `same` is true. `make` creates a missing item. `key` must have the same hash as the item.
-    pub(super) fn intern<K: Hash + ?Sized>(
+    pub(crate) fn intern<K: Hash + ?Sized>(
         &mut self,
         key: &K,
         same: impl Fn(&T) -> bool,
@@ -56,7 +56,7 @@ impl<T> Interner<T> {
     }
 
     /// Like [`Self::intern`], but the creation of the item may fail.
-    pub(super) fn try_intern<K: Hash + ?Sized, E>(
+    pub(crate) fn try_intern<K: Hash + ?Sized, E>(
         &mut self,
         key: &K,
         same: impl Fn(&T) -> bool,
@@ -78,7 +78,7 @@ impl<T> Interner<T> {
 
     /// Appends an item even if an equal item exists, because encoded indexes count both. Lookups find the first of the equal
     /// items.
-    pub(super) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
+    pub(crate) fn add<K: Hash + ?Sized>(&mut self, key: &K, item: T)
     where
         T: PartialEq,
     {

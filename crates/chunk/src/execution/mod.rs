@@ -27,6 +27,7 @@ pub use caller::Caller;
 pub use callers::{BlockCallers, find_callers};
 pub(crate) use decode::{callers, decode, operation, operations, traces};
 pub use encode::{encode_executions, encode_executions_with};
+pub(crate) use intern::Interner;
 pub(crate) use probe::with_value;
 pub use row::RowRef;
 pub(crate) use selected::decode_selected;

@@ -370,10 +370,10 @@ pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use tacho_model::{Event, EventKind, OperationKind, Segment, SeriesId};
+    use tacho_model::{OperationKind, SeriesId};
 
     use super::*;
-    use crate::summary::{Link, LinkSource, PointDurations};
+    use crate::summary::{Link, LinkSource, PointDurations, one_call};
     use crate::{Chunk, encode_executions};
 
     fn operations(count: usize) -> Arc<[Operation]> {
@@ -503,20 +503,7 @@ mod tests {
     #[test]
     fn a_summary_that_contradicts_the_header_is_refused() {
         let mut block = ExecutionBlock::new();
-        let events = [(0, EventKind::Enter(0)), (7, EventKind::Exit)];
-        let segment = Segment {
-            trace: TraceId(1),
-            base: 1,
-            part: 0,
-            parent: None,
-            thread: "t".into(),
-            start: 0,
-            carried: vec![],
-            first_call: 0,
-            events: events.map(|(delta, kind)| Event { delta, kind }).to_vec(),
-            attributes: vec![],
-        };
-        block.push(&segment, &operations(1));
+        block.push(&one_call(0, 7), &operations(1));
         let bytes = encode_executions(&block);
         let mut header = Chunk::open_header(&bytes, bytes.len()).unwrap();
         let mut check_summary = |summary: &CallSummary, count: usize, start_s: i64, end_s: i64| {

@@ -5,11 +5,14 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use tacho_model::Operation;
+
 use super::{
     CallSummary, Cell, Edge, Link, LinkSource, LoosePart, Point, PointDurations, RequestClass, RequestSlot,
     SLOTS_S, minutes,
 };
-use crate::execution::part_gap;
+use crate::Caller;
+use crate::execution::{Interner, part_gap};
 use crate::limits::{SUMMARY_CELLS_MAX, SUMMARY_LINKS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX};
 
 /// Shortest slots of a sum by its span, from the first to the last slot, in seconds: the sum has slots of the second length if
@@ -33,33 +36,10 @@ impl CallSummary {
     }
 }
 
-/// Distinct items. Each has an index, in the order of first appearance.
-struct Interned<T> {
-    indexes: HashMap<T, u32>,
-    items: Vec<T>,
-}
-
-impl<T> Default for Interned<T> {
-    fn default() -> Self {
-        Self { indexes: HashMap::new(), items: vec![] }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Interned<T> {
-    /// The index of each item of a list.
-    fn all(&mut self, list: &[T]) -> Vec<u32> {
-        list.iter().map(|item| self.index(item)).collect()
-    }
-
-    fn index(&mut self, item: &T) -> u32 {
-        if let Some(index) = self.indexes.get(item) {
-            return *index;
-        }
-        let index = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
-        self.indexes.insert(item.clone(), index);
-        self.items.push(item.clone());
-        index
-    }
+/// The index of each item of a list. Adds missing items.
+fn indexes<T: Clone + Eq + Hash>(interner: &mut Interner<T>, list: &[T]) -> Vec<u32> {
+    let index = |item: &T| interner.intern(item, |known| known == item, || item.clone());
+    list.iter().map(index).collect()
 }
 
 /// The place of a cell: operation, and whether its calls have no caller. Cells are ordered by their places.
@@ -81,8 +61,8 @@ struct Durations {
 
 #[derive(Default)]
 struct Merging {
-    operations: Interned<tacho_model::Operation>,
-    callers: Interned<crate::Caller>,
+    operations: Interner<Operation>,
+    callers: Interner<Caller>,
     /// Count, errors, refused calls, sum of durations and self time.
     cells: Vec<(CellPlace, [u64; 5])>,
     /// Shortest and longest duration of each cell with completed calls.
@@ -112,7 +92,8 @@ fn summed<K: Ord, const N: usize>(mut items: Vec<(K, [u64; N])>) -> Vec<(K, [u64
 
 impl Merging {
     fn add(&mut self, part: &CallSummary) {
-        let (operations, callers) = (self.operations.all(&part.operations), self.callers.all(&part.callers));
+        let operations = indexes(&mut self.operations, &part.operations);
+        let callers = indexes(&mut self.callers, &part.callers);
         // A decoded summary has only indexes that exist.
         let operation = |index: u32| operations.get(index as usize).copied().unwrap_or_default();
         let caller = |index: u32| callers.get(index as usize).copied().unwrap_or_default();
@@ -202,8 +183,8 @@ impl Merging {
         let points: Vec<Point> = points.into_iter().filter_map(point).collect();
         let links = self.links.map(|links| summed(links).into_iter().map(link).collect::<Vec<_>>());
         let merged = CallSummary {
-            operations: self.operations.items.into(),
-            callers: self.callers.items.into(),
+            operations: self.operations.items().into(),
+            callers: self.callers.items().into(),
             slot_s,
             cells,
             points,

@@ -130,29 +130,17 @@ pub(super) fn fits(durations: &[PointDurations]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tacho_model::{Event, EventKind, Operation, OperationKind, Segment, TraceId};
+    use tacho_model::{Operation, OperationKind};
 
     use super::*;
     use crate::CallSummary;
-    use crate::summary::bytes;
+    use crate::summary::{bytes, one_call};
 
     /// A block of `count` calls of one operation in one minute.
     fn block(count: u64) -> ExecutionBlock {
         let mut block = ExecutionBlock::new();
         for number in 0..count {
-            let events = [(0, EventKind::Enter(0)), (number * 1_000_003, EventKind::Exit)];
-            let segment = Segment {
-                trace: TraceId(u128::from(number) + 1),
-                base: number << 8,
-                part: 0,
-                parent: None,
-                thread: "t".into(),
-                start: 0,
-                carried: vec![],
-                first_call: 0,
-                events: events.map(|(delta, kind)| Event { delta, kind }).to_vec(),
-                attributes: vec![],
-            };
+            let segment = one_call(number, number * 1_000_003);
             block.push(&segment, &[Operation { kind: OperationKind::Method, name: "m".into() }]);
         }
         block

@@ -239,3 +239,22 @@ impl CallSummary {
         slot.saturating_mul(self.slot_s)
     }
 }
+
+/// A segment with one call of operation 0 from time 0 on, for tests.
+#[cfg(test)]
+fn one_call(number: u64, duration_ns: u64) -> tacho_model::Segment {
+    use tacho_model::{Event, EventKind, Segment};
+    let events = [(0, EventKind::Enter(0)), (duration_ns, EventKind::Exit)];
+    Segment {
+        trace: TraceId(u128::from(number) + 1),
+        base: number << 8,
+        part: 0,
+        parent: None,
+        thread: "t".into(),
+        start: 0,
+        carried: vec![],
+        first_call: 0,
+        events: events.map(|(delta, kind)| Event { delta, kind }).to_vec(),
+        attributes: vec![],
+    }
+}
