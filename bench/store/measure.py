@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from statistics import median
 
 from .bodies import kept
 from .check import fault, value_error_max
@@ -27,6 +28,7 @@ FAULTS_KEPT = 3
 SERVICE_UNAVAILABLE = 503
 REFUSALS_MAX = 600
 PAUSE_SECONDS = 0.1
+WARM_UP_SECONDS = 0.3
 
 
 @dataclass
@@ -36,6 +38,8 @@ class LoadCost:
     values: int
     ready_seconds: float
     resident_idle: int
+    anonymous_idle: int
+    """Memory without the pages of files, such as the code of the program."""
     load_average: float
     seconds: float
     cpu_seconds: float
@@ -56,8 +60,8 @@ class QueryCost:
 
     latencies_ms: list[float] = field(default_factory=list)
     cpu_seconds: float = 0.0
-    turns_cpu_seconds: list[float] = field(default_factory=list)
-    """CPU seconds of each turn of queries."""
+    processes: list[tuple[float, float]] = field(default_factory=list)
+    """Of each process that was asked: the median latency in ms, and the CPU seconds of a query."""
     answer_bytes: int = 0
     value_error_max: float = 0.0
     """Largest relative error of raw values in results that count as correct."""
@@ -76,14 +80,15 @@ def load(system: System) -> LoadCost:
     system.start()
     ready_seconds = time.monotonic() - begun
     system.prepare()
-    resident_idle = system.memory().resident
+    idle = system.memory()
     before, begun = system.cpu_seconds(), time.monotonic()
     refused = _write_all(system, files)
     system.finish_writes()
     cost = LoadCost(
         values=system.dataset.values,
         ready_seconds=ready_seconds,
-        resident_idle=resident_idle,
+        resident_idle=idle.resident,
+        anonymous_idle=idle.anonymous,
         load_average=load_average(),
         seconds=time.monotonic() - begun,
         cpu_seconds=system.cpu_seconds() - before,
@@ -101,20 +106,29 @@ def load(system: System) -> LoadCost:
     return cost
 
 
-def ask(systems: list[System], reference: Reference, classes: list[QuestionClass]) -> dict[str, dict[str, QueryCost]]:
-    """Costs by class and system. Before the measurement, each system runs the first queries of a class once without
-    timing."""
-    costs: dict[str, dict[str, QueryCost]] = {}
+Costs = dict[str, dict[str, QueryCost]]
+"""Costs of queries by class and system."""
+
+
+def ask(systems: list[System], reference: Reference, classes: list[QuestionClass], costs: Costs) -> None:
+    """Adds the costs of the present process of each system. Before the measurement, each system runs the first queries of a
+    class without timing."""
     for group in classes:
-        costs[group.name] = {system.name: QueryCost() for system in systems}
-        offering = [system for system in systems if _offers(system, group, costs[group.name][system.name])]
+        row = costs.setdefault(group.name, {})
+        for system in systems:
+            row.setdefault(system.name, QueryCost())
+        offering = [system for system in systems if _offers(system, group, row[system.name])]
+        earlier = {system.name: (len(row[system.name].latencies_ms), row[system.name].cpu_seconds) for system in offering}
         for turn in range(0, len(group.questions), QUERIES_A_TURN):
             questions = group.questions[turn : turn + QUERIES_A_TURN]
             for system in rotated(offering, turn // QUERIES_A_TURN):
-                cost = costs[group.name][system.name]
-                if sum(cost.latencies_ms) < CLASS_SECONDS_MAX * 1_000:
+                cost = row[system.name]
+                if sum(cost.latencies_ms[earlier[system.name][0] :]) < CLASS_SECONDS_MAX * 1_000:
                     _ask_some(system, reference, questions, cost)
-    return costs
+        for system in offering:
+            cost, (count, cpu_seconds) = row[system.name], earlier[system.name]
+            if own := cost.latencies_ms[count:]:
+                cost.processes.append((median(own), (cost.cpu_seconds - cpu_seconds) / len(own)))
 
 
 def _write_all(system: System, files: list[Path]) -> int:
@@ -165,19 +179,22 @@ def accepted(write: Callable[[], None]) -> int:
 
 
 def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
-    """Whether the language of the system can express the queries of the class. If so, runs the first queries as
-    warm-up."""
+    """Whether the language of the system can express the queries of the class. If so, runs the first queries as warm-up, again
+    and again, because the first runs mostly read code into memory."""
     try:
         requests = [system.request(question) for question in group.questions[:QUERIES_A_TURN]]
     except NotOffered as reason:
         cost.not_offered = str(reason)
         return False
-    for request in requests:
-        try:
-            system.send(request)
-        except (OSError, HttpError):
-            break  # the timed queries report the error
-    return True
+    begun = time.monotonic()
+    while True:
+        for request in requests:
+            try:
+                system.send(request)
+            except (OSError, HttpError):
+                return True  # the timed queries report the error
+        if time.monotonic() - begun > WARM_UP_SECONDS:
+            return True
 
 
 def _ask_some(system: System, reference: Reference, questions: list[Question], cost: QueryCost) -> None:
@@ -193,8 +210,7 @@ def _ask_some(system: System, reference: Reference, questions: list[Question], c
                 bodies.append(None)
                 _note(cost, str(failure))
             cost.latencies_ms.append((time.perf_counter_ns() - begun) / 1e6)
-        cost.turns_cpu_seconds.append(system.cpu_seconds() - before)
-        cost.cpu_seconds += cost.turns_cpu_seconds[-1]
+        cost.cpu_seconds += system.cpu_seconds() - before
     for question, body in zip(questions, bodies):
         if body is not None:
             cost.answer_bytes += len(body)

@@ -12,7 +12,7 @@ from statistics import median_low
 from .chronix import chronix_cost
 from ..common.client import HttpError
 from ..common.machine import QUIET_LOAD_MAX, load_average, machine
-from .measure import ask, load, rotated
+from .measure import Costs, ask, load, rotated
 from .options import Options
 from .plan import Experiment, plan
 from .plot import plots
@@ -108,14 +108,19 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
             outcome["wires"][kind.name] = system.wire
             if not _load(system, outcome):
                 systems.remove(system)
+        costs: Costs = {}
+        reference = Reference(dataset)
         for turn in range(1, options.loads):
+            # Two builds are compared process by process. Queries of one process are not independent of each other.
+            if options.before:
+                ask(systems, reference, experiment.classes, costs)
             for system in rotated(systems, turn):
                 system.stop()
                 if not _load(system, outcome):
                     systems.remove(system)
         if experiment.work in CODEC_WORKS and dataset.values <= CODEC_VALUES_MAX:
             outcome["chronix"] = asdict(chronix_cost(dataset))
-        costs = ask(systems, Reference(dataset), experiment.classes)
+        ask(systems, reference, experiment.classes, costs)
         outcome["queries"] = {name: {system: asdict(cost) for system, cost in row.items()} for name, row in costs.items()}
         outcome["load_average_after"] = load_average()
     finally:

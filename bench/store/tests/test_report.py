@@ -13,6 +13,7 @@ LOAD = {
     "values": 1_000_000,
     "ready_seconds": 0.1,
     "resident_idle": 10_000_000,
+    "anonymous_idle": 2_000_000,
     "load_average": 0.5,
     "seconds": 1.0,
     "refused": 0,
@@ -23,7 +24,7 @@ LOAD = {
     "resident_settled": 50_000_000,
     "anonymous_settled": 40_000_000,
 }
-QUERY = {"cpu_seconds": 0.01, "answer_bytes": 100, "value_error_max": 0.0, "wrong": 0, "faults": [], "not_offered": None}
+QUERY = {"processes": [], "cpu_seconds": 0.01, "answer_bytes": 100, "value_error_max": 0.0, "wrong": 0, "faults": [], "not_offered": None}
 
 
 def result(ours_ms: float, peer_wrong: int, ours_wrong: int = 0) -> dict:
@@ -73,8 +74,7 @@ def with_before(factor: float) -> dict:
             for slow in (1, 2, 3.01)
         ]
         experiment["queries"]["one"][system] = deepcopy(experiment["queries"]["one"]["tacho"]) | {
-            "latencies_ms": [slow * times for slow in (1, 2, 9, 3)],
-            "turns_cpu_seconds": [slow * times for slow in (1.0, 0.0)],
+            "processes": [(slow * times, cpu * times) for slow, cpu in ((1, 1.0), (2, 0.0), (9, 0.0), (3, 0.0))],
         }
     return found
 
@@ -87,7 +87,7 @@ class Before(TestCase):
             self.assertEqual(asked, found["one, ms"].verdict, factor)
             self.assertEqual("-", found["bytes/value"].verdict)
             self.assertAlmostEqual(1 / factor, found["one, ms"].ratio.value)
-            self.assertEqual("-", found["one, CPU ms per turn"].verdict, "a single pair must not be significant")
+            self.assertEqual("-", found["one, CPU ms"].verdict, "a single pair must not be significant")
 
     def test_the_earlier_build_is_in_the_report_and_is_not_a_peer(self):
         text = report(with_before(0.8))

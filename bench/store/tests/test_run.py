@@ -12,7 +12,7 @@ from ..report import report
 from .small import small
 from .test_report import result
 
-COST = LoadCost(28, 0.1, 1, 0.5, 1.0, 0.1, 0, 1, 1)
+COST = LoadCost(28, 0.1, 1, 1, 0.5, 1.0, 0.1, 0, 1, 1)
 
 
 def kind(name: str) -> Mock:
@@ -23,15 +23,15 @@ def kind(name: str) -> Mock:
     return made
 
 
-def ask(systems: list, _reference: object, _classes: list) -> dict:
-    return {"one": {system.name: QueryCost([1.0]) for system in systems}}
+def ask(systems: list, _reference: object, _classes: list, costs: dict) -> None:
+    costs["one"] = {system.name: QueryCost([1.0]) for system in systems}
 
 
 class Run(TestCase):
     def test_a_system_that_fails_to_load_again_has_a_reason_and_no_figures(self):
         names = ["tacho", "victoriametrics"]
         loads = [COST, COST, COST, OSError("disk is full")]
-        options = Namespace(cache=Path("cache"), loads=2)
+        options = Namespace(cache=Path("cache"), loads=2, before=None)
         with (
             patch.object(run, "SYSTEMS", [kind(name) for name in names]),
             patch.object(run, "load", side_effect=loads),
