@@ -36,7 +36,7 @@ enum Form {
         at: Timestamp,
         word: u64,
     },
-    /// At most [`shared_max`] samples, with times that other series may have, too.
+    /// At most [`SHARED_MAX`] samples, with times that other series may have, too.
     Shared {
         node: Node,
         words: Words,
@@ -53,8 +53,8 @@ type Few = (Timestamp, u64);
 
 /// Limit on the samples of a series with shared times. The limit differs between series. Otherwise the same scrape would pack all
 /// series that are scraped together.
-const fn shared_max(number: u32) -> usize {
-    SHARED_MAX - (number % SHARED_LIMITS) as usize
+const fn shared_max(number: u32, series: usize) -> usize {
+    if series <= PACKED_SERIES_MAX { FEW_MAX } else { SHARED_MAX - (number % SHARED_LIMITS) as usize }
 }
 
 /// The highest limit on the samples of a series with shared times, see [`shared_max`]. A series that exceeds its limit is packed,
@@ -65,6 +65,9 @@ const SHARED_LIMITS: u32 = 64;
 /// A series with more samples than this, and times that are not shared, is packed. An empty [`Packed`] takes about as much memory
 /// as four samples.
 const FEW_MAX: usize = 16;
+/// A generation with at most this many series packs each of them above [`FEW_MAX`] samples, because their memory is small: some
+/// 9 MB. A packed series takes about 1 KiB, but its samples are added and read faster.
+const PACKED_SERIES_MAX: usize = 8_192;
 const UNUSED: Few = (0, 0);
 
 #[derive(Debug)]
@@ -104,27 +107,55 @@ impl Held {
         Self { number, value_type: first.value.value_type(), form }
     }
 
-    /// Returns the memory that the samples take without the shared times, bytes.
-    fn push(&mut self, samples: &[Sample], times: &mut SharedTimes) -> usize {
-        let (mut grown, mut rest) = (0, samples.iter());
+    /// Packs samples with shared times if there are more than `shared_max`. Returns the memory that the samples take without the
+    /// shared times, bytes.
+    fn push(&mut self, samples: &[Sample], shared_max: usize, times: &mut SharedTimes) -> usize {
+        let (mut grown, mut rest) = (0, samples);
         loop {
             if let Form::Many(packed) = &mut self.form {
-                rest.for_each(|sample| grown += packed.push(*sample));
+                rest.iter().for_each(|sample| grown += packed.push(*sample));
                 return grown;
             }
-            let Some(sample) = rest.next() else { return grown };
             let before = self.heap_bytes();
-            let is_of_type = sample.value.value_type() == self.value_type;
-            if !(is_of_type && self.append(sample.at, word_of(sample.value), times)) {
-                self.change(*sample, is_of_type, times);
+            rest = self.append_shared(rest, shared_max, times);
+            if let Some((sample, more)) = rest.split_first() {
+                let is_of_type = sample.value.value_type() == self.value_type;
+                if !(is_of_type && self.append(sample.at, word_of(sample.value), times)) {
+                    self.change(*sample, is_of_type, times);
+                }
+                rest = more;
             }
             grown += self.heap_bytes().saturating_sub(before);
+            if rest.is_empty() {
+                return grown;
+            }
         }
+    }
+
+    /// Appends the first samples that have shared times and the series' type. Returns the other samples.
+    #[inline]
+    fn append_shared<'a>(
+        &mut self,
+        samples: &'a [Sample],
+        shared_max: usize,
+        times: &mut SharedTimes,
+    ) -> &'a [Sample] {
+        let Form::Shared { node, words } = &mut self.form else { return samples };
+        let room = shared_max.saturating_sub(times.count(*node));
+        let mut rest = samples;
+        for sample in samples.iter().take(room) {
+            let is_of_type = sample.value.value_type() == self.value_type;
+            let Some(next) = is_of_type.then(|| times.follow(*node, sample.at)).flatten() else { break };
+            words.push(word_of(sample.value), self.value_type);
+            *node = next;
+            rest = rest.split_first().map_or(rest, |(_, more)| more);
+        }
+        rest
     }
 
     /// Appends a sample of the series' type, and returns `true`. Returns `false` if the form cannot hold the sample.
     fn append(&mut self, at: Timestamp, word: u64, times: &mut SharedTimes) -> bool {
-        let (value_type, shared_max) = (self.value_type, shared_max(self.number));
+        let value_type = self.value_type;
         match &mut self.form {
             Form::One { at: first_at, word: first } => {
                 let first_node = times.follow(ROOT, *first_at);
@@ -132,13 +163,6 @@ impl Held {
                 let mut words = Words::new(*first, value_type);
                 words.push(word, value_type);
                 self.form = Form::Shared { node, words };
-                true
-            }
-            Form::Shared { node, words } => {
-                let has_room = times.count(*node) < shared_max;
-                let Some(next) = has_room.then(|| times.follow(*node, at)).flatten() else { return false };
-                words.push(word, value_type);
-                *node = next;
                 true
             }
             Form::Few { samples, used } => {
@@ -150,7 +174,8 @@ impl Held {
                 (*place, *used) = ((at, word), *used + 1);
                 true
             }
-            Form::Many(_) => false,
+            // `append_shared` was called before.
+            Form::Shared { .. } | Form::Many(_) => false,
         }
     }
 
@@ -377,9 +402,9 @@ impl OpenSeries {
         };
         let mut walk = Walk::from(last);
         self.window_changes += samples.iter().filter(|sample| walk.changes_window(sample.at)).count();
-        let before = self.times.bytes();
+        let (before, shared_max) = (self.times.bytes(), shared_max(number, self.len()));
         let Some((held, times)) = self.get_mut(number) else { return 0 };
-        let grown = held.push(samples, times) + times.bytes().saturating_sub(before);
+        let grown = held.push(samples, shared_max, times) + times.bytes().saturating_sub(before);
         let values = OpenSamples { held, times }.len();
         self.values_max = self.values_max.max(values);
         grown
@@ -439,144 +464,4 @@ impl OpenSeries {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(
-        samples: &[(Timestamp, Value)],
-        range: TimeRange,
-        expect: &[&[(Timestamp, Value)]],
-        replaced: usize,
-    ) {
-        let samples: Vec<Sample> =
-            samples.iter().map(|(at, value)| Sample { at: *at, value: *value }).collect();
-        let mut open = OpenSeries::default();
-        for sample in &samples {
-            open.push(7, std::slice::from_ref(sample));
-        }
-        let (columns, dropped) = open.get(7).unwrap().columns(range);
-        let columns: Vec<Vec<(Timestamp, Value)>> =
-            columns.iter().map(|c| c.at.iter().copied().zip(c.values.iter()).collect()).collect();
-        assert_eq!(columns, expect);
-        assert_eq!(dropped, replaced);
-    }
-
-    #[test]
-    fn columns_are_sorted_and_keep_the_last_of_equal_times() {
-        let (f, i, u) = (|v| Value::F64(v), |v| Value::I64(v), |v| Value::U64(v));
-        let all = TimeRange::ALL;
-        check(&[(1, i(1)), (2, i(2))], all, &[&[(1, i(1)), (2, i(2))]], 0);
-        check(
-            &[(2, i(1)), (1, i(2)), (2, i(3)), (1, i(4)), (3, i(5))],
-            all,
-            &[&[(1, i(4)), (2, i(3)), (3, i(5))]],
-            2,
-        );
-        check(
-            &[(5, u(u64::MAX)), (7, f(-0.0)), (6, i(-1)), (6, u(1))],
-            all,
-            &[&[(7, f(-0.0))], &[(5, u(u64::MAX)), (6, u(1))]],
-            1,
-        );
-        check(&[(5, u(1)), (7, f(1.0)), (6, u(2))], TimeRange::new(6, 6), &[&[(6, u(2))]], 0);
-        check(&[(5, u(1))], TimeRange::new(8, 2), &[], 0);
-        check(&[(7, f(f64::NAN)), (7, f(f64::NAN))], all, &[&[(7, f(f64::NAN))]], 1);
-    }
-
-    #[test]
-    fn samples_are_equal_in_all_forms() {
-        let value = |n: i64| if n == 23 { Value::U64(7) } else { Value::I64(n) };
-        // The times of the samples 2k and 2k + 1 are equal or descend. Later samples repeat times of earlier ones.
-        let at = |n: i64| (n ^ 1) / 3 * 3;
-        let all: Vec<Sample> = (0..300).map(|n| Sample { at: at(n), value: value(n) }).collect();
-        let mut of_one_type = all.clone();
-        of_one_type[23].value = Value::I64(23);
-        let lengths = [
-            (1, 1),
-            (1, 2),
-            (3, FEW_MAX),
-            (FEW_MAX, FEW_MAX + 1),
-            (2, 23),
-            (2, 24),
-            (1, 40),
-            (256, 257),
-            (1, 300),
-        ];
-        let cases = [&all, &of_one_type].into_iter().flat_map(|all| lengths.map(|length| (all, length)));
-        for ((all, (before, through)), shared) in cases.flat_map(|case| [(case, true), (case, false)]) {
-            let mut open = OpenSeries::default();
-            if !shared {
-                (0..200_000).for_each(|at| _ = open.times.follow(ROOT, -1 - at));
-            }
-            open.push(0, &all[..before]);
-            open.push(0, &all[before..through]);
-            let expect = latest(all[..through].to_vec());
-            let (columns, replaced) = open.get(0).unwrap().columns(TimeRange::ALL);
-            let mut found: Vec<(Timestamp, Value)> =
-                columns.iter().flat_map(|c| c.at.iter().copied().zip(c.values.iter())).collect();
-            found.sort_by_key(|(at, _)| *at);
-            assert_eq!(
-                found,
-                expect.iter().map(|s| (s.at, s.value)).collect::<Vec<_>>(),
-                "{through} samples"
-            );
-            assert_eq!((open.get(0).unwrap().len(), replaced), (through, through - expect.len()));
-            assert_eq!(open.get(0).unwrap().last(), at(through as i64 - 1));
-            let mut times = Vec::new();
-            open.get(0).unwrap().times(&mut times);
-            assert_eq!(times, all[..through].iter().map(|s| s.at).collect::<Vec<_>>());
-        }
-    }
-
-    #[test]
-    fn series_of_one_scrape_are_packed_at_different_scrapes() {
-        const SERIES: u32 = 2 * SHARED_LIMITS;
-        let mut open = OpenSeries::default();
-        let packed = |open: &OpenSeries| {
-            open.iter().filter(|(_, open)| matches!(open.held.form, Form::Many(_))).count()
-        };
-        let mut before = 0;
-        for scrape in 0..=SHARED_MAX as i64 {
-            for number in 0..SERIES {
-                open.push(number, &[Sample { at: scrape, value: Value::I64(scrape) }]);
-            }
-            let now = packed(&open);
-            assert!(now - before <= 2, "scrape {scrape} packed {} series", now - before);
-            before = now;
-        }
-        assert_eq!(before, SERIES as usize, "series above the limit of shared samples must be packed");
-    }
-
-    #[test]
-    fn series_are_counted_at_the_edges_of_blocks() {
-        let mut open = OpenSeries::default();
-        assert_eq!(open.len(), 0);
-        for number in 0..=2 * BLOCK {
-            open.push(u32::try_from(number).unwrap(), &[Sample { at: 0, value: Value::I64(0) }]);
-            assert_eq!(open.len(), number + 1);
-        }
-    }
-
-    #[test]
-    fn series_are_found_by_their_number_and_their_memory_is_counted() {
-        let mut open = OpenSeries::default();
-        let sample = Sample { at: 1, value: Value::F64(1.0) };
-        let bytes: usize = (0..3_000).rev().map(|number| open.push(number * 2, &[sample])).sum();
-        let places = open.places.capacity() * size_of::<u32>();
-        assert_eq!(bytes, 3_000 * size_of::<Held>() + places);
-        assert_eq!((open.len(), open.values_max()), (3_000, 1));
-        assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
-        // Each series has one sample. `places` has one element for each series number up to the highest one, and only the even
-        // numbers are used here.
-        assert!(bytes / 3_000 <= 48, "{} bytes", bytes / 3_000);
-        let (mut grown, empty) = (0, open.times.bytes());
-        for more in [1, 2, 12, 1, 40] {
-            grown += (0..3_000).map(|number| open.push(number * 2, &vec![sample; more])).sum::<usize>();
-            let of_series: usize = open.iter().map(|(_, open)| open.held.heap_bytes()).sum();
-            let heap = of_series + open.times.bytes() - empty;
-            assert_eq!(grown, heap);
-            let samples = open.values_max();
-            assert!(heap / 3_000 < 16 + 2 * samples, "{heap} bytes of {samples} samples each");
-        }
-    }
-}
+mod tests;

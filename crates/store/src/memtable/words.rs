@@ -18,8 +18,6 @@ const STEP_BYTES: usize = 16;
 const FACTORS: [f64; 4] = [1.0, 10.0, 100.0, 1_000.0];
 /// The scale of a series of f64 whose numbers are the bits of the values.
 const BITS: u8 = 4;
-/// Floats below this magnitude represent each integer.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A word is a value as 64 bits.
 #[derive(Debug)]
@@ -53,18 +51,27 @@ impl Words {
 
     fn push_number(&mut self, number: i64) {
         let at = self.used().saturating_sub(LAST_BYTES);
-        let mut difference = zigzag(number.wrapping_sub(self.last()));
+        let difference = zigzag(number.wrapping_sub(self.last()));
         let bytes = varint::varint_bytes(difference) as usize;
         let end = at + bytes + LAST_BYTES;
         if end > self.0.len() {
             self.grow(end);
         }
+        match difference.to_le_bytes() {
+            // Most differences are small.
+            [low, ..] if bytes == 1 => self.put(at, &[low]),
+            [low, high, ..] if bytes == 2 => self.put(at, &[low | 0x80, high << 1 | low >> 7]),
+            _ => self.put_long(at, bytes, difference),
+        }
+        self.end(at + bytes, number);
+    }
+
+    fn put_long(&mut self, at: usize, bytes: usize, mut difference: u64) {
         for (place, left) in self.0.iter_mut().skip(at).take(bytes).zip((0..bytes).rev()) {
             let more = if left > 0 { 0x80 } else { 0 };
             *place = (difference.to_le_bytes()[0] & 0x7f) | more;
             difference >>= 7;
         }
-        self.end(at + bytes, number);
     }
 
     /// Writes the last number at this place, and the number of used bytes.
@@ -135,18 +142,21 @@ fn number_of(word: u64, value_type: ValueType, scale: u8) -> Option<i64> {
     let Some(factor) = FACTORS.get(usize::from(scale)).filter(|_| value_type == ValueType::F64) else {
         return Some(bits);
     };
-    let scaled = (f64::from_bits(word) * factor).round();
-    if scaled.is_nan() || scaled.abs() >= EXACT {
-        return None;
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "an integer of at most 53 bits")]
-    let number = scaled as i64;
+    let value = f64::from_bits(word);
+    // The nearest integer, without a call of `round`. If it is wrong, the word is not restored from it.
+    #[expect(clippy::cast_possible_truncation, reason = "a word that is not restored has no number")]
+    let number = match scale {
+        0 => value as i64,
+        _ => (value * factor + 0.5_f64.copysign(value)) as i64,
+    };
     (word_of(number, value_type, scale) == word).then_some(number)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "an integer of at most 53 bits")]
+#[expect(clippy::cast_precision_loss, reason = "`number_of` refuses a word that is not restored")]
 fn word_of(number: i64, value_type: ValueType, scale: u8) -> u64 {
     match FACTORS.get(usize::from(scale)) {
+        // A division by 1 would cost as much as any other.
+        Some(_) if value_type == ValueType::F64 && scale == 0 => (number as f64).to_bits(),
         Some(factor) if value_type == ValueType::F64 => (number as f64 / factor).to_bits(),
         _ => number.cast_unsigned(),
     }
@@ -185,8 +195,26 @@ mod tests {
 
     #[test]
     fn special_values_are_restored_exactly() {
-        let special =
-            [0.0, -0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, -EXACT, EXACT, 0.1, 1.001, 1e300];
+        // Floats below this magnitude represent each integer.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let special = [
+            0.0,
+            -0.0,
+            f64::NAN,
+            f64::INFINITY,
+            f64::MIN_POSITIVE,
+            EXACT - 1.0,
+            -EXACT,
+            EXACT,
+            EXACT * 1e3,
+            -EXACT * 1_024.0,
+            EXACT * 1_024.0,
+            0.5,
+            0.499_999_999_999_999_94,
+            0.1,
+            1.001,
+            1e300,
+        ];
         for before in [0, 1, 9] {
             for value in special {
                 let words = floats(std::iter::repeat_n(5.0, before).chain([value, 6.5, value]));
