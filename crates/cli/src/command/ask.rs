@@ -135,6 +135,11 @@ impl Range {
     pub fn params(self) -> [(&'static str, String); 2] {
         [("start", seconds(self.start)), ("end", seconds(self.end))]
     }
+
+    /// The options of a command for exactly this range.
+    pub fn options(self) -> String {
+        format!("--start {} --end {}", seconds(self.start), seconds(self.end))
+    }
 }
 
 /// For example `from 2026-01-31T12:00:00.000Z to 2026-01-31T13:00:00.000Z`.

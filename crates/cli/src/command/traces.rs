@@ -4,7 +4,7 @@ use serde_json::Value;
 use tacho_api::printable::printable;
 use tacho_api::units;
 
-use super::ask::{self, Server, Span};
+use super::ask::{self, Range, Server, Span};
 use crate::failure::Failure;
 use crate::terminal::table::{Align, Table};
 
@@ -58,10 +58,11 @@ pub struct Traces {
     /// newest, oldest, slowest or fastest: which traces come first, of all traces in the range
     #[arg(long, default_value = "newest")]
     order: String,
-    /// Traces to show
+    /// Traces to show, at most 10000
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     limit: usize,
-    /// The next page: the CURSOR that the page before printed. Repeat the other options, and give --start and --end
+    /// The next page: the CURSOR that the page before printed. Repeat the other options, with the --start and --end that it
+    /// printed
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
     #[command(flatten)]
@@ -109,20 +110,20 @@ impl Traces {
         }
         print!("{}", table(traces));
         if answer["truncated"] == true {
-            eprintln!("more traces match: raise --limit, or narrow the search{}", next(&answer));
+            eprintln!("more traces match: raise --limit, or narrow the search{}", next(&answer, range));
         }
         Ok(())
     }
 }
 
-fn next(answer: &Value) -> String {
+fn next(answer: &Value, range: Range) -> String {
     answer["next"].as_str().map_or_else(String::new, |cursor| {
-        format!(", or repeat it with the same --start and --end, and --after {}", printable(cursor))
+        format!(", or repeat it with {} --after {}", range.options(), printable(cursor))
     })
 }
 
-/// If the search looks for calls, the columns START, TIME and OUTCOME are about the call that matched. Otherwise they are
-/// about the trace.
+/// If the search looks for calls, the columns START, SERVICE, OPERATION, TIME and OUTCOME are about the call that matched.
+/// Otherwise they are about the trace, as the other columns always are.
 fn table(traces: &[Value]) -> Table<9> {
     let (left, right) = (Align::Left, Align::Right);
     let mut table = Table::new([
@@ -133,7 +134,7 @@ fn table(traces: &[Value]) -> Table<9> {
         ("TIME", right),
         ("TRACE TIME", right),
         ("CALLS", right),
-        ("STATUS", right),
+        ("TRACE STATUS", right),
         ("OUTCOME", left),
     ]);
     for trace in traces {
@@ -141,8 +142,8 @@ fn table(traces: &[Value]) -> Table<9> {
         table.row([
             ask::text(trace, "trace_id").to_owned(),
             ask::utc(&call["start"]),
-            ask::text(trace, "service").to_owned(),
-            ask::text(trace, "operation").to_owned(),
+            ask::text(call, "service").to_owned(),
+            ask::text(call, "operation").to_owned(),
             units::duration(ask::number(call, "duration_ns")),
             units::duration(ask::number(trace, "duration_ns")),
             units::count(ask::number(trace, "calls")),

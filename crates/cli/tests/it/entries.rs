@@ -64,7 +64,7 @@ fn entries_are_found_by_labels_texts_patterns_and_members() {
         ("match[]=log&pattern=(", "invalid parameter \"pattern\""),
         ("match[]=log&field=x", "\"x\" is not name=value"),
         ("match[]=log&order=up", "\"up\" is not newest or oldest"),
-        ("match[]=log&limit=1000000", "1000000 is over 10000"),
+        ("match[]=log&limit=1000000", "\"1000000\" is not a whole number from 0 to 10000"),
     ] {
         let answer = server.get(&format!("/api/v1/entries?{question}"));
         assert_eq!(answer.status, 400, "{question}");

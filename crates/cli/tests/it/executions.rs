@@ -259,16 +259,17 @@ fn commands_print_executions() {
         &server,
         &[&["traces"], &TIMES[..]].concat(),
         "\
-TRACE                             START                     SERVICE  OPERATION     TIME  TRACE TIME  CALLS  STATUS  OUTCOME
-0af7651916cd43dd8448eb211c80319d  2023-11-14T22:13:22.000Z  shop     GET /ads   1.00 ms     1.00 ms      2     500  failed
-0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     GET /ads   3.00 ms     3.00 ms      3     200  ok",
+TRACE                             START                     SERVICE  OPERATION     TIME  TRACE TIME  CALLS  TRACE STATUS  OUTCOME
+0af7651916cd43dd8448eb211c80319d  2023-11-14T22:13:22.000Z  shop     GET /ads   1.00 ms     1.00 ms      2           500  failed
+0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     GET /ads   3.00 ms     3.00 ms      3           200  ok",
     );
     shows(
         &server,
         &[&["traces", "--operation", "Board.list()", "--order", "slowest", "--limit", "1"], &TIMES[..]].concat(),
         "\
-TRACE                             START                     SERVICE  OPERATION     TIME  TRACE TIME  CALLS  STATUS  OUTCOME
-0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     GET /ads   2.25 ms     3.00 ms      3     200  ok",
+TRACE                             START                     SERVICE  OPERATION        TIME  TRACE TIME  CALLS  TRACE STATUS  \
+OUTCOME
+0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     Board.list()  2.25 ms     3.00 ms      3           200  ok",
     );
     shows(
         &server,
@@ -390,8 +391,8 @@ fn omitted_results_and_records_of_other_kinds_are_reported() {
         (&["operations", "--limit", "3"], ""),
         (
             &["traces", "--limit", "1"],
-            "more traces match: raise --limit, or narrow the search, or repeat it with the same --start and --end, and \
-             --after newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d\n",
+            "more traces match: raise --limit, or narrow the search, or repeat it with --start 1700000000.000000000 --end \
+             1700000060.000000000 --after newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d-2ffb6918c12c256e\n",
         ),
         (
             &[
@@ -399,7 +400,7 @@ fn omitted_results_and_records_of_other_kinds_are_reported() {
                 "--limit",
                 "1",
                 "--after",
-                "newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d",
+                "newest-97979cfead5f9400-0af7651916cd43dd8448eb211c80319d-2ffb6918c12c256e",
             ],
             "",
         ),

@@ -224,7 +224,7 @@ fn misspelt_and_empty_parameters_are_refused() {
     ] {
         fails(server.get(&format!("/api/v1/{path}")), 400, expect);
     }
-    fails(remove(&server, "all=1&service=shop"), 400, "unknown parameter \"service\": there are id, all");
+    fails(remove(&server, "all=1&service=shop"), 400, "unknown parameter \"service\": there are all, id");
     fails(remove(&server, "all="), 400, "parameter \"all\" is empty");
     assert_eq!(rules(&server), [json!(null); 0]);
 }

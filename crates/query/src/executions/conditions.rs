@@ -8,7 +8,7 @@ use tacho_model::{AttributeValue, Operation, OperationKind};
 const EXCEPTION: &str = "exception";
 
 /// Conditions that one call must meet together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct Conditions {
     /// A part of the name of the operation. ASCII letters match in both cases.
     pub text: Option<String>,
@@ -69,13 +69,13 @@ fn contains(name: &str, text: &str) -> bool {
 }
 
 /// A condition on an attribute of a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct AttributeTest {
     key: String,
     wanted: Wanted,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 enum Wanted {
     /// The value as text. An integer is equal to its decimal text.
     Value(AttributeData, Option<i64>),
@@ -100,9 +100,11 @@ impl AttributeTest {
         Self { key: HTTP_STATUS.to_owned(), wanted: Wanted::Status(statuses) }
     }
 
-    /// An exception of this class, for example `java.lang.IllegalStateException` or `IllegalStateException`.
-    pub fn exception(class: &str) -> Self {
-        Self { key: EXCEPTION.to_owned(), wanted: Wanted::Exception(class.to_owned()) }
+    /// An exception of this class, for example `java.lang.IllegalStateException` or `IllegalStateException`. `None` if the text
+    /// has more than a class.
+    pub fn exception(class: &str) -> Option<Self> {
+        let wanted = || Wanted::Exception(class.to_owned());
+        (class_of(class) == class).then(|| Self { key: EXCEPTION.to_owned(), wanted: wanted() })
     }
 
     pub fn key(&self) -> &str {
@@ -133,32 +135,38 @@ impl AttributeTest {
     }
 }
 
+fn class_of(exception: &str) -> &str {
+    let word = exception.split(' ').next().unwrap_or_default();
+    word.strip_suffix(':').unwrap_or(word)
+}
+
 fn is_of_class(exception: &str, class: &str) -> bool {
-    let whole = exception.split([':', ' ']).next().unwrap_or_default();
-    whole.strip_suffix(class).is_some_and(|package| package.is_empty() || package.ends_with('.'))
+    class_of(exception)
+        .strip_suffix(class)
+        .is_some_and(|package| package.is_empty() || package.ends_with(['.', ':', '\\']))
 }
 
 /// Statuses of HTTP: one, or a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Statuses {
     first: i64,
     last: i64,
 }
 
 impl Statuses {
-    /// `503`, or `5xx` for all from 500 to 599.
+    /// `503`, or `5xx` for all from 500 to 599. A number has three digits.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(class) = text.strip_suffix("xx") {
             let class =
                 class.parse::<i64>().ok().filter(|class| (1..=5).contains(class) && text.len() == 3)?;
             return Some(Self { first: class * 100, last: class * 100 + 99 });
         }
-        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-        let status = text.parse().ok().filter(|_| is_number)?;
+        let is_number = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let status = text.parse().ok().filter(|status| is_number && *status >= 100)?;
         Some(Self { first: status, last: status })
     }
 
-    const fn contain(self, status: i64) -> bool {
+    pub(super) const fn contain(self, status: i64) -> bool {
         self.first <= status && status <= self.last
     }
 
@@ -178,7 +186,11 @@ mod tests {
             ("503", Some((503, 503))),
             ("5xx", Some((500, 599))),
             ("1xx", Some((100, 199))),
-            ("0", Some((0, 0))),
+            ("999", Some((999, 999))),
+            ("99", None),
+            ("1000", None),
+            ("0503", None),
+            ("099", None),
             ("6xx", None),
             ("0xx", None),
             ("+5xx", None),
@@ -223,15 +235,21 @@ mod tests {
             ("java.sql.SQLTimeoutException: no connection", "java.sql.SQLTimeoutException", true),
             ("java.sql.SQLTimeoutException: no connection", "SQLTimeoutException", true),
             ("java.sql.SQLTimeoutException: no connection", "TimeoutException", false),
-            ("java.sql.SQLTimeoutException: no connection", "no connection", false),
             ("java.sql.SQLTimeoutException (08001)", "SQLTimeoutException", true),
+            ("std::out_of_range: at 7", "std::out_of_range", true),
+            ("std::out_of_range: at 7", "out_of_range", true),
+            ("Shop\\Refused: full", "Refused", true),
             ("KeyError", "KeyError", true),
             ("KeyError", "", false),
             ("KeyError", "keyerror", false),
             ("", "KeyError", false),
         ] {
             let value = AttributeData::Text(exception.into());
-            assert_eq!(AttributeTest::exception(class).accepts(&value), expected, "{exception} {class}");
+            let test = AttributeTest::exception(class).unwrap();
+            assert_eq!(test.accepts(&value), expected, "{exception} {class}");
+        }
+        for more in ["SQLTimeoutException: no connection", "SQLTimeoutException (08001)", "no connection"] {
+            assert_eq!(AttributeTest::exception(more), None, "{more}");
         }
     }
 

@@ -59,7 +59,7 @@ pub struct Search {
     pub order: Order,
     /// Limit on the number of traces.
     pub limit: usize,
-    /// The end of the page before, in the same order.
+    /// The end of the page before, which is of this search ([`Cursor::is_of`]).
     pub after: Option<Cursor>,
 }
 
@@ -255,7 +255,7 @@ impl Searching {
         found.sort_unstable_by_key(|(key, _)| Reverse(*key));
         self.found.truncated = top.is_cut() || found.len() > search.limit;
         let last = found.get(..search.limit).unwrap_or(&found).last().filter(|_| self.found.truncated);
-        self.found.next = last.map(|(key, _)| Cursor::new(search.order, *key));
+        self.found.next = last.map(|(key, _)| Cursor::new(search, *key));
         self.found.traces = found.into_iter().take(search.limit).map(|(_, trace)| trace).collect();
         Pass::End
     }

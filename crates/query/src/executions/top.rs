@@ -9,7 +9,7 @@ use tacho_model::{Timestamp, TraceId};
 use super::found::Match;
 use super::limits::Incomplete;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     #[default]
     Newest,

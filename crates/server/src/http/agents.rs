@@ -34,8 +34,8 @@ async fn agents(State(app): State<Arc<App>>, access: Access, params: Params) -> 
 }
 
 fn listed(app: &App, access: &Access, params: &Params) -> Result<Json<Value>, ApiError> {
-    params.only(&["service", "instance", "rule", "limit"])?;
-    let limit = params.count("limit")?.unwrap_or(AGENTS_DEFAULT).min(AGENTS_MAX);
+    params.only(&["service", "instance", "rule", "limit"], &[])?;
+    let limit = params.count("limit", 1..=AGENTS_MAX)?.unwrap_or(AGENTS_DEFAULT);
     let rule = match params.parse("rule", "the id of a rule", |text| text.parse().ok())? {
         Some(id) => Some(
             rule_of(app, access, id)

@@ -30,7 +30,7 @@ async fn cardinality(
     whole: Whole,
     params: Params,
 ) -> Result<Response, ApiError> {
-    let top = params.count("limit")?.unwrap_or(TOP_DEFAULT).min(TOP_MAX);
+    let top = params.count("limit", 0..=TOP_MAX)?.unwrap_or(TOP_DEFAULT);
     let store = app.whole(&whole).clone();
     let turn = turn(&app.queries).await?;
     // A million values take some 20 ms, so the work runs on a blocking thread. The work holds its permit until it ends.

@@ -45,8 +45,8 @@ async fn entries(State(app): State<Arc<App>>, access: Access, params: Params) ->
             )));
         }
     };
-    let limit = bounded(&params, "limit", LIMIT_DEFAULT, LIMIT_MAX)?;
-    let parts = bounded(&params, "parts", PARTS_DEFAULT, PARTS_MAX)?;
+    let limit = params.count("limit", 0..=LIMIT_MAX)?.unwrap_or(LIMIT_DEFAULT);
+    let parts = params.count("parts", 0..=PARTS_MAX)?.unwrap_or(PARTS_DEFAULT);
     let found = export::find(&app, &access, Some(selectors), Some(Kind::Entry)).await?;
     let turn = turn(&app.queries).await?;
     // `asked` is dropped with this future when the client disconnects or the request times out. Its drop cancels the search.
@@ -105,16 +105,6 @@ fn wanted(params: &Params) -> Result<Wanted, ApiError> {
         pattern,
         fields: params.all("field").map(field).collect::<Result<_, _>>()?,
     })
-}
-
-fn bounded(params: &Params, name: &'static str, default: usize, max: usize) -> Result<usize, ApiError> {
-    match params.count(name)? {
-        Some(n) if n > max => Err(ApiError::bad(format!(
-            "invalid parameter {name:?}: {n} is over {max}, narrow the range instead"
-        ))),
-        Some(n) => Ok(n),
-        None => Ok(default),
-    }
 }
 
 fn object(labels: &Labels) -> Value {

@@ -1,5 +1,7 @@
 //! Parameters of a request, from the path, from the query string and from a POST form. Errors name the parameter.
 
+use std::ops::RangeInclusive;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{Form, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -109,21 +111,26 @@ impl Params {
         self.0.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// For requests whose parameters narrow a selection. A misspelt or empty parameter would select everything.
+    /// For requests whose parameters narrow a selection. With a misspelt, empty or repeated parameter, more would be selected
+    /// than is meant.
     ///
     /// # Errors
-    /// When a parameter is not among `known`, or is empty.
-    pub fn only(&self, known: &[&str]) -> Result<(), ApiError> {
-        for (name, value) in &self.0 {
-            if !known.contains(&name.as_str()) {
-                let known = match known {
-                    [] => "none is allowed here".to_owned(),
+    /// When a parameter is neither among `single` nor among `lists`, is empty, or is one of `single` and repeated.
+    pub fn only(&self, single: &[&str], lists: &[&str]) -> Result<(), ApiError> {
+        for (nth, (name, value)) in self.0.iter().enumerate() {
+            let is_single = single.contains(&name.as_str());
+            if !is_single && !lists.contains(&name.as_str()) {
+                let known = match [single, lists].concat() {
+                    known if known.is_empty() => "none is allowed here".to_owned(),
                     known => format!("there are {}", known.join(", ")),
                 };
                 return Err(ApiError::bad(format!("unknown parameter {name:?}: {known}")));
             }
             if value.is_empty() {
                 return Err(ApiError::empty(name));
+            }
+            if is_single && self.0.iter().take(nth).any(|(earlier, _)| earlier == name) {
+                return Err(ApiError::bad(format!("parameter {name:?} is given more than once")));
             }
         }
         Ok(())
@@ -152,8 +159,17 @@ impl Params {
         self.parse(name, "a duration above zero: seconds, or for example 5m", time::parse_duration)
     }
 
-    pub fn count(&self, name: &'static str) -> Result<Option<usize>, ApiError> {
-        self.parse(name, "a whole number from 0", |text| text.parse().ok())
+    pub fn count(
+        &self,
+        name: &'static str,
+        within: RangeInclusive<usize>,
+    ) -> Result<Option<usize>, ApiError> {
+        let to = match within.end() {
+            &usize::MAX => String::new(),
+            max => format!(" to {max}"),
+        };
+        let what = format!("a whole number from {}{to}", within.start());
+        self.parse(name, &what, |text| text.parse().ok().filter(|count| within.contains(count)))
     }
 
     /// `what` describes the expected value in the error.
@@ -204,13 +220,20 @@ mod tests {
         fails(&[("end", "NaN")], "is not a time");
         fails(&[("end", "1x")], "\"end\": \"1x\"");
         fails(&[("start", "5"), ("end", "4")], "\"end\": it is before");
-        let error = params(&[("limit", "-1")]).count("limit").unwrap_err();
-        assert!(error.message.contains("\"limit\": \"-1\""), "{}", error.message);
+        for (text, within, expect) in [
+            ("-1", 0..=usize::MAX, "\"limit\": \"-1\" is not a whole number from 0"),
+            ("0", 1..=usize::MAX, "\"limit\": \"0\" is not a whole number from 1"),
+            ("8", 1..=7, "\"limit\": \"8\" is not a whole number from 1 to 7"),
+        ] {
+            let error = params(&[("limit", text)]).count("limit", within).unwrap_err();
+            assert_eq!(error.message, format!("invalid parameter {expect}"));
+        }
+        assert_eq!(params(&[("limit", "7")]).count("limit", 1..=7).ok(), Some(Some(7)));
     }
 
     #[test]
-    fn unknown_and_empty_parameters_are_named() {
-        let known = ["service", "rule"];
+    fn unknown_empty_and_repeated_parameters_are_named() {
+        let known = ["service"];
         for (pairs, known, expect) in [
             (&[("service", "a"), ("rule", "1"), ("rule", "2")][..], &known[..], None),
             (&[], &[], None),
@@ -221,8 +244,14 @@ mod tests {
                 &known,
                 Some("parameter \"rule\" is empty: give a value or omit it"),
             ),
+            (
+                &[("service", "a"), ("rule", "1"), ("service", "a")],
+                &known,
+                Some("parameter \"service\" is given more than once"),
+            ),
         ] {
-            let said = params(pairs).only(known).err().map(|error| error.message);
+            let lists: &[&str] = if known.is_empty() { &[] } else { &["rule"] };
+            let said = params(pairs).only(known, lists).err().map(|error| error.message);
             assert_eq!(said.as_deref(), expect, "{pairs:?}");
         }
     }

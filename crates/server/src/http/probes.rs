@@ -42,7 +42,7 @@ struct Tally {
 }
 
 async fn list(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
-    params.only(&[])?;
+    params.only(&[], &[])?;
     // Formatting takes long: there may be a thousand rules with results of thousands of agents.
     away(move || rules(&app, &access).into_response()).await
 }
@@ -105,7 +105,7 @@ async fn add(State(app): State<Arc<App>>, _: Whole, request: Request) -> Result<
 
 /// Parameters: `id` (repeatable), or `all=1`.
 async fn remove(State(app): State<Arc<App>>, _: Whole, params: Params) -> Result<Response, ApiError> {
-    params.only(&["id", "all"])?;
+    params.only(&["all"], &["id"])?;
     let read = |text: &str| {
         text.parse()
             .map_err(|_| ApiError::bad(format!("invalid parameter \"id\": {text:?} is not the id of a rule")))
@@ -148,14 +148,14 @@ impl Wish {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         if content_type.is_some_and(|v| v.as_bytes().to_ascii_lowercase().starts_with(b"application/json")) {
             // A JSON body has all members of the rule, so no parameters are allowed.
-            Params::from_uri(request.uri())?.only(&[])?;
+            Params::from_uri(request.uri())?.only(&[], &[])?;
             let headers = request.headers().clone();
             let body = Bytes::from_request(request, &()).await;
             let body = body.map_err(|e| ApiError::bad(e.body_text()))?;
             return Self::from_json(&headers, body, hold);
         }
         let params = <Params as FromRequest<()>>::from_request(request, &()).await?;
-        params.only(&["state", "pattern", "service", "instance", "keep"])?;
+        params.only(&["state", "pattern", "service", "instance", "keep"], &[])?;
         let text = |name| params.get(name).map(ToOwned::to_owned);
         let keep = params.parse("keep", "0, 1, true or false", |text| match text {
             "1" | "true" => Some(true),

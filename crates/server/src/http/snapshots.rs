@@ -26,7 +26,7 @@ pub fn routes() -> Vec<Route> {
 
 /// Runs to its end, even if the client disconnects. The snapshot is then removed when its lease ends.
 async fn create(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
-    params.only(&[])?;
+    params.only(&[], &[])?;
     let snapshots = app.snapshots.clone();
     let made = tokio::spawn(async move { snapshots.create().await }).await;
     let made = made.map_err(|e| ApiError::internal(format!("work ended: {e}")))?;
@@ -56,7 +56,7 @@ fn snapshot_json(snapshot: &Snapshot) -> Value {
 }
 
 async fn list(State(app): State<Arc<App>>, params: Params) -> Result<Json<Value>, ApiError> {
-    params.only(&[])?;
+    params.only(&[], &[])?;
     let snapshots = app.snapshots.list().into_iter();
     let shown = |(id, begun, left): (String, Timestamp, Duration)| {
         let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
@@ -71,7 +71,7 @@ async fn renew(
     PathText(id): PathText,
     params: Params,
 ) -> Result<Json<Value>, ApiError> {
-    params.only(&[])?;
+    params.only(&[], &[])?;
     if !app.snapshots.renew(&id) {
         return Err(absent(&id));
     }
@@ -83,7 +83,7 @@ async fn release(
     PathText(id): PathText,
     params: Params,
 ) -> Result<StatusCode, ApiError> {
-    params.only(&[])?;
+    params.only(&[], &[])?;
     if app.snapshots.release(&id).await { Ok(StatusCode::NO_CONTENT) } else { Err(absent(&id)) }
 }
 

@@ -104,7 +104,7 @@ async fn flush(State(app): State<Arc<App>>, whole: Whole) -> Result<StatusCode, 
 
 /// The report that `tacho inspect` prints. `limit` is the maximum number of listed series.
 async fn inspect(State(app): State<Arc<App>>, whole: Whole, params: Params) -> Result<Response, ApiError> {
-    let limit = params.count("limit")?.unwrap_or(SERIES_DEFAULT);
+    let limit = params.count("limit", 0..=usize::MAX)?.unwrap_or(SERIES_DEFAULT);
     let report: Report = inspect::inspect(app.whole(&whole), limit).await?;
     away(move || Json(report).into_response()).await
 }

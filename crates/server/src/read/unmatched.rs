@@ -19,9 +19,9 @@ const VALUES_BYTES_MAX: usize = 4 << 20;
 /// Limit on the listed labels that have the wanted name as a value.
 const LABELS_MAX: usize = 3;
 
-/// The number of series of each kind that a selector matches. If there are none, and the selector has no name of a series of
-/// calls, `unknown` is the first label or value of the selector that no series has. It is `None` if there is no such label or
-/// value. Only values of `=` matchers are examined, not patterns.
+/// The number of series of each kind that a selector matches. If there are none, `unknown` is the first label or value of the
+/// selector that no series has; if the selector has a name of a series of calls, the first service or host without calls. It is
+/// `None` if there is no such label or value. Only values of `=` matchers are examined, not patterns.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Matched {
     pub sample: usize,
@@ -56,10 +56,12 @@ pub fn matched(store: &View, matchers: &[Matcher], waits: &dyn Fn() -> bool) -> 
         computed: None,
     };
     if out.sample + out.entry + out.execution == 0 {
+        let search = Search { store, waits };
         out.computed = metric_of_calls(matchers).map(|(name, _)| name.to_owned());
-        if out.computed.is_none() {
-            out.unknown = Search { store, waits }.unknown(matchers)?;
-        }
+        out.unknown = match out.computed {
+            Some(_) => search.unknown_of_calls(matchers)?,
+            None => search.unknown(matchers)?,
+        };
     }
     Some(out)
 }
@@ -111,6 +113,24 @@ impl Search<'_> {
                     let values = self.values(matcher.label(), &scope)?;
                     return Some(Some(self.of_value(matcher, &values, Vec::new())?));
                 }
+            }
+        }
+        Some(None)
+    }
+
+    /// The value of the label `service` or `host` that no series of calls has. The other labels of computed series are not in the
+    /// index.
+    fn unknown_of_calls(&self, matchers: &[Matcher]) -> Option<Option<Unknown>> {
+        let is_of_series = |matcher: &&Matcher| {
+            let is_equal = matcher.op() == MatchOp::Equal && !matcher.value().is_empty();
+            is_equal && ["service", "host"].contains(&matcher.label())
+        };
+        for matcher in matchers.iter().filter(is_of_series) {
+            let (store, kind) = (self.store, Kind::Execution);
+            if store.find_while(kind, std::slice::from_ref(matcher), self.waits)?.is_empty() {
+                let label = matcher.label();
+                let values = store.label_values_within(kind, label, &[], VALUES_BYTES_MAX, self.waits)?;
+                return Some(Some(self.of_value(matcher, &values.into_iter().collect(), Vec::new())?));
             }
         }
         Some(None)
@@ -225,7 +245,8 @@ mod tests {
             ("cpu_usage{zone!=\"\",host=\"alpha\"}", [0; 3], unknown("zone", None, &[], &[])),
             ("cpu_usage{zone=\"\",host=\"beta\"}", [0; 3], unknown("host", Some("beta"), &[], &[])),
             ("calls_totl", [0; 3], unknown(NAME, Some("calls_totl"), &["calls_total"], &[])),
-            ("calls_total{service=\"nosuch\"}", [0; 3], None),
+            ("calls_total{service=\"nosuch\"}", [0; 3], unknown("service", Some("nosuch"), &[], &[])),
+            ("calls_total{operation=\"nosuch\"}", [0; 3], None),
         ] {
             let found =
                 matched(&View::whole(store.clone()), &promql::parse_selector(selector).unwrap(), &|| true)

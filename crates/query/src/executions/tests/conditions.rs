@@ -35,7 +35,7 @@ struct Spec {
 impl Spec {
     fn conditions(&self) -> Conditions {
         let status = self.status.map(|(text, ..)| AttributeTest::status(Statuses::parse(text).unwrap()));
-        let exception = self.exception.map(AttributeTest::exception);
+        let exception = self.exception.and_then(AttributeTest::exception);
         let values = self.values.iter().map(|value| AttributeTest::equal("k", value));
         Conditions {
             text: self.text.clone(),
@@ -264,6 +264,7 @@ fn all(attributes: &[AttributeTest]) -> Conditions {
 
 #[test]
 fn one_call_must_meet_all_conditions() {
+    let exception = |class: &str| AttributeTest::exception(class).unwrap();
     let status = |text: &str| AttributeTest::status(Statuses::parse(text).unwrap());
     let tenant = |value: &str| AttributeTest::equal("tenant", value);
     let both = "1 GET /cart 200 failed, 2 GET /cart 60 failed";
@@ -274,8 +275,8 @@ fn one_call_must_meet_all_conditions() {
     check(all(&[status("5xx"), tenant("8")]), |_| {}, "");
     check(all(&[tenant("8")]), |_| {}, "2 SELECT 1 30 failed");
     check(all(&[tenant("7")]), |search| search.filter.operation = Some("GET".into()), "");
-    check(all(&[AttributeTest::exception("SqlError")]), |_| {}, "1 SELECT 1 90 failed, 2 SELECT 1 30 failed");
-    check(all(&[AttributeTest::exception("b.SqlError")]), |_| {}, "2 SELECT 1 30 failed");
+    check(all(&[exception("SqlError")]), |_| {}, "1 SELECT 1 90 failed, 2 SELECT 1 30 failed");
+    check(all(&[exception("b.SqlError")]), |_| {}, "2 SELECT 1 30 failed");
     check(all(&[status("5xx")]), |search| search.duration_ns_max = Some(100), "2 GET /cart 60 failed");
     check(all(&[status("5xx")]), |search| search.outcome = Some(Outcome::Ok), "");
     check(all(&[status("5xx")]), |search| search.filter.service = Some("other".into()), "");

@@ -162,3 +162,28 @@ shop h1 main trace=4 base=4000 part=1 first=1 at=4010
     assert_eq!(refused(TimeRange::ALL), (vec![(a.clone(), 3), (b, 0)], vec![3]));
     assert_eq!(refused(TimeRange::new(2_000, 3_999)), (vec![(a, 1)], vec![1]));
 }
+
+/// The range and the limit may differ between pages, for example in a search of the last hour.
+#[test]
+fn a_cursor_belongs_to_the_searches_with_the_same_order_and_conditions() {
+    let first = Search { limit: 1, ..everything() };
+    let next = super::search(&blocks(MANY), &first).next.expect("more traces");
+    type Change = fn(&mut Search);
+    let same: [Change; 3] = [|_| {}, |s| s.limit = 7, |s| s.filter.range = TimeRange::new(0, 3_000)];
+    let others: [Change; 9] = [
+        |s| s.order = Order::Slowest,
+        |s| s.filter.service = Some("shop".into()),
+        |s| s.filter.operation = Some("shop".into()),
+        |s| s.duration_ns_min = Some(1),
+        |s| s.duration_ns_max = Some(1),
+        |s| s.outcome = Some(Outcome::Ok),
+        |s| s.request_id = Some("shop".into()),
+        |s| s.conditions.text = Some("shop".into()),
+        |s| s.conditions.attributes = vec![AttributeTest::equal("shop", "1")],
+    ];
+    for (change, is_same) in same.map(|c| (c, true)).into_iter().chain(others.map(|c| (c, false))) {
+        let mut search = everything();
+        change(&mut search);
+        assert_eq!(next.is_of(&search), is_same, "{search:?}");
+    }
+}

@@ -11,7 +11,7 @@ use tacho_query::executions::{
 
 pub fn services(list: &[ServiceStats], limit: usize, quantile_error: f64) -> Value {
     let services: Vec<Value> = list.iter().take(limit).map(service).collect();
-    json!({ "services": services, "quantile_error": quantile_error })
+    json!({ "services": services, "truncated": list.len() > limit, "quantile_error": quantile_error })
 }
 
 fn service(s: &ServiceStats) -> Value {
@@ -35,7 +35,7 @@ fn service(s: &ServiceStats) -> Value {
 
 pub fn operations(list: &[OperationStats], limit: usize, quantile_error: f64) -> Value {
     let operations: Vec<Value> = list.iter().take(limit).map(operation).collect();
-    json!({ "operations": operations, "quantile_error": quantile_error })
+    json!({ "operations": operations, "truncated": list.len() > limit, "quantile_error": quantile_error })
 }
 
 fn operation(o: &OperationStats) -> Value {

@@ -35,6 +35,9 @@ use fetch::{Notes, Wanted};
 
 type Answer = Result<Response, ApiError>;
 
+/// The parameters that [`filter`] reads.
+const FILTER: [&str; 4] = ["service", "operation", "start", "end"];
+
 pub fn routes() -> Vec<Route> {
     vec![
         Route::new("/api/services", Need::Read, get(services)),
@@ -47,6 +50,7 @@ pub fn routes() -> Vec<Route> {
 }
 
 async fn services(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+    params.only(&[&FILTER[..], &["limit", "exact"]].concat(), &[])?;
     let filter = filter(&app, &params)?;
     let (limit, is_exact) = (limit(&params)?, is_exact(&params)?);
     let fold = Services::new(filter.clone());
@@ -56,6 +60,7 @@ async fn services(State(app): State<Arc<App>>, access: Access, params: Params) -
 }
 
 async fn operations(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+    params.only(&[&FILTER[..], &["kind", "limit", "exact"]].concat(), &[])?;
     let filter = filter(&app, &params)?;
     let kind = params.parse(
         "kind",
@@ -70,6 +75,7 @@ async fn operations(State(app): State<Arc<App>>, access: Access, params: Params)
 }
 
 async fn traces(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+    params.only(&[&FILTER[..], &search::CONDITIONS].concat(), &[search::ATTRIBUTE])?;
     let search = search::of(&params, filter(&app, &params)?)?;
     let filter = search.filter.clone();
     folded((&app, &access), &filter, Searching::new(search), |found| answer::traces(&found)).await
@@ -81,6 +87,7 @@ async fn trace(
     PathText(text): PathText,
     params: Params,
 ) -> Answer {
+    params.only(&["start", "end"], &[])?;
     let number = u128::from_str_radix(&text, 16).ok().filter(|n| *n != 0 && text.len() == 32);
     let Some(id) = number.map(TraceId) else {
         return Err(ApiError::bad(format!(
@@ -112,6 +119,7 @@ async fn trace(
 }
 
 async fn calltree(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+    params.only(&FILTER, &[])?;
     let filter = filter(&app, &params)?;
     let (store, range) = (app.bounded_view(&access), filter.range);
     let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
@@ -120,7 +128,8 @@ async fn calltree(State(app): State<Arc<App>>, access: Access, params: Params) -
     analyse((&app, &store), Wanted::All, range, compute).await
 }
 
-async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> Result<Response, ApiError> {
+async fn graph(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+    params.only(&[&FILTER[..], &["level", "format", "exact"]].concat(), &[])?;
     let filter = filter(&app, &params)?;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
@@ -248,7 +257,7 @@ fn filter(app: &App, params: &Params) -> Result<Filter, ApiError> {
 }
 
 fn limit(params: &Params) -> Result<usize, ApiError> {
-    Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
+    Ok(params.count("limit", 1..=usize::MAX)?.unwrap_or(usize::MAX))
 }
 
 /// `exact=true` computes from the calls alone, without summaries.

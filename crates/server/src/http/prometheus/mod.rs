@@ -73,7 +73,7 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     if let Some(max) = access.query_samples_max() {
         at.limits.samples_max = at.limits.samples_max.min(max);
     }
-    let limit = params.count("limit")?.filter(|n| *n > 0);
+    let limit = params.count("limit", 0..=usize::MAX)?.filter(|n| *n > 0);
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let uses_cache = uses_cache(params)? && !wants_stats;
     let looked = match at.step {

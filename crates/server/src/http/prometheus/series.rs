@@ -132,7 +132,7 @@ async fn select(
 /// The limit on the elements of a list. Also validates the range.
 fn limit(now: Timestamp, params: &Params) -> Result<usize, ApiError> {
     params.range(now)?;
-    Ok(params.count("limit")?.filter(|n| *n > 0).unwrap_or(usize::MAX))
+    Ok(params.count("limit", 0..=usize::MAX)?.filter(|n| *n > 0).unwrap_or(usize::MAX))
 }
 
 /// Runs `work` with one of the permits. Stops when the client disconnects.
