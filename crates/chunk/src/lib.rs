@@ -64,8 +64,8 @@ pub use samples::SampleColumns;
 pub use stats::{Stats, Sum, Summary};
 pub use summary::{
     Buckets, CallSummary, Cell, DURATION_BOUNDS_NS, Edge, Link, LinkSource, LoosePart, PartKey, Point,
-    PointDurations, RequestClass, RequestSlot, SKETCH_ERROR, Sketch, SummarizedChunk, SummaryInfo,
-    bucket_count, bucket_of, bucket_range, bucket_value, duration_bucket,
+    PointDurations, RequestClass, RequestSlot, SKETCH_ERROR, Sketch, StatusDurations, SummarizedChunk,
+    SummaryInfo, bucket_count, bucket_of, bucket_range, bucket_value, duration_bucket,
 };
 pub use times::Times;
 pub use values::{ValueColumn, Values};

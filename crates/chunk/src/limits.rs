@@ -27,6 +27,8 @@ pub const SUMMARY_CELLS_MAX: usize = 1 << 16;
 pub const SUMMARY_POINTS_MAX: usize = 1 << 18;
 /// Limit on the links of a summary. A chunk with more pairs of calling and called operations has no summary.
 pub const SUMMARY_LINKS_MAX: usize = 1 << 16;
+/// Limit on the statuses of a summary. The summary of a chunk with more statuses has no bounds of durations by status.
+pub const SUMMARY_STATUSES_MAX: usize = 64;
 /// Limit on the loose parts of a summary: parts of segments whose previous or next part is in another chunk. A chunk with more
 /// loose parts has no summary.
 pub const SUMMARY_LOOSE_MAX: usize = 1 << 10;

@@ -279,12 +279,12 @@ fn with_summary(good: &[u8], change: impl Fn(&mut CallSummary), version: u8) -> 
 fn a_summary_with_valid_checksums_that_contradicts_the_chunk_does_not_hide_records() {
     let good = encode_executions(&block(&web::requests(60, 3), &web::operations()));
     let whole = Chunk::open(&good).unwrap();
-    assert_eq!(with_summary(&good, |_| (), 2), good);
+    assert_eq!(with_summary(&good, |_| (), 4), good);
     let later = |summary: &mut CallSummary| {
         summary.points.iter_mut().for_each(|point| point.slot += 5);
         summary.requests.iter_mut().for_each(|requests| requests.slot += 5);
     };
-    let bytes = with_summary(&good, later, 2);
+    let bytes = with_summary(&good, later, 4);
     let chunk = Chunk::open(&bytes).unwrap();
     let error = chunk.summary().unwrap_err();
     assert!(matches!(error, Error::SummarySlot { .. }), "{error}");
@@ -292,9 +292,9 @@ fn a_summary_with_valid_checksums_that_contradicts_the_chunk_does_not_hide_recor
     assert_eq!(chunk.executions(), whole.executions());
     assert_eq!(chunk.check(), Ok(Checked { summary: Some(error), ..Checked::default() }));
 
-    let bytes = with_summary(&good, |_| (), 4);
+    let bytes = with_summary(&good, |_| (), 5);
     let chunk = Chunk::open(&bytes).unwrap();
-    let newer = Error::SummaryVersion { got: 4, known: 3 };
+    let newer = Error::SummaryVersion { got: 5, known: 4 };
     assert_eq!((chunk.summary(), chunk.executions()), (Err(newer.clone()), whole.executions()));
     assert_eq!(chunk.check(), Ok(Checked { summary: Some(newer), ..Checked::default() }));
 }
@@ -316,7 +316,7 @@ fn a_summary_of_other_calls_is_detected() {
     let version = |version: u8| {
         CallSummary::decode(&[version], b.operations.clone(), b.callers.clone()).unwrap_err().to_string()
     };
-    assert_eq!(version(4), "summary version 4 is newer than this program knows (at most 3)");
+    assert_eq!(version(5), "summary version 5 is newer than this program knows (at most 4)");
     assert_eq!(version(0), "version of the summary is 0, which is invalid");
 }
 

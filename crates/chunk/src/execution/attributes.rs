@@ -42,7 +42,7 @@ impl Slot {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttributeData {
     Text(Arc<str>),
     Integer(i64),

@@ -100,15 +100,22 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// The refused calls, as indexes in the shape: the calls with a status from 400 to 499. Such a status alone does not make a
-    /// call `failed`, because the client is at fault (`docs/concepts.md`).
-    pub fn refused(self) -> impl Iterator<Item = usize> + use<'a> {
-        self.statuses().filter(|(_, status)| (400..500).contains(status)).filter_map(move |(call, _)| {
+    /// Statuses of the calls that are in the row, as pairs of the index of the call in the shape and the status.
+    pub fn positioned_statuses(self) -> impl Iterator<Item = (usize, i64)> + use<'a> {
+        self.statuses().filter_map(move |(call, status)| {
             let carried = self.shape().carried();
             let entered = || Some(carried.len() + call.checked_sub(self.first_call())? as usize);
             let position = carried.iter().position(|(_, number)| *number == call).or_else(entered)?;
-            (position < self.shape().calls().len()).then_some(position)
+            (position < self.shape().calls().len()).then_some((position, status))
         })
+    }
+
+    /// The refused calls, as indexes in the shape: the calls with a status from 400 to 499. Such a status alone does not make a
+    /// call `failed`, because the client is at fault (`docs/concepts.md`).
+    pub fn refused(self) -> impl Iterator<Item = usize> + use<'a> {
+        self.positioned_statuses()
+            .filter(|(_, status)| (400..500).contains(status))
+            .map(|(position, _)| position)
     }
 
     /// Whether calls are open at the end of the row.

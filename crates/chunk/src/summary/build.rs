@@ -8,6 +8,7 @@ use tacho_model::{OperationKind, Timestamp};
 
 use super::links::Links;
 use super::minutes::{self, Minutes};
+use super::statuses::Statuses;
 use super::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
     SLOT_MAX_S, SLOTS_S, bucket_of,
@@ -82,6 +83,7 @@ struct Gathered<'a> {
     by_minute: Option<Minutes>,
     /// `None` if the caller of a segment was never searched.
     links: Option<Links>,
+    statuses: Statuses,
     /// Parts whose next part is missing so far, with the time of their last event.
     ends: HashMap<PartKey, Timestamp>,
     /// Parts that are missing so far, although their next part was found. With two facts about the next part: the cell of its
@@ -120,13 +122,16 @@ impl<'a> Gathered<'a> {
             requests: vec![],
             by_minute: minutes.map(|minutes| Minutes::new(minutes, cells)),
             links: (!block.has_unsearched()).then(|| Links::of(block)),
+            statuses: Statuses::default(),
             ends: HashMap::new(),
             starts: HashMap::new(),
         }
     }
 
     fn add(&mut self, row: RowRef<'_>) {
-        let Self { block, walker, totals, first, durations, minutes, requests, by_minute, links, .. } = self;
+        let Self { block, walker, totals, first, durations, minutes, requests, .. } = self;
+        let Self { by_minute, links, statuses, .. } = self;
+        statuses.prepare(row);
         if let Some(links) = links {
             links.prepare(row);
         }
@@ -137,6 +142,7 @@ impl<'a> Gathered<'a> {
             let cell = cell_of(visit.call.operation, visit.call.parent.is_none());
             let Some(totals) = totals.get_mut(index(cell)) else { return };
             totals.self_ns = totals.self_ns.saturating_add(visit.self_ns);
+            statuses.add(&visit);
             let Some(duration) = visit.duration() else { return };
             totals.add(duration, visit.call.failed);
             if let Some(links) = links {
@@ -155,8 +161,8 @@ impl<'a> Gathered<'a> {
                 requests.push(joined(joined(minute, class as u64, CLASS_BITS), bucket, BUCKET_BITS));
             }
         });
-        for call in row.refused().filter_map(|position| row.shape().calls().get(position)) {
-            if let Some(totals) = totals.get_mut(index(cell_of(call.operation, call.parent.is_none()))) {
+        for call in self.statuses.refused().filter_map(|position| row.shape().calls().get(position)) {
+            if let Some(totals) = self.totals.get_mut(index(cell_of(call.operation, call.parent.is_none()))) {
                 totals.refused += 1;
             }
         }
@@ -231,7 +237,20 @@ impl<'a> Gathered<'a> {
             Some(links) => Some(links.finish()?),
             None => None,
         };
-        Some(CallSummary { operations, callers, slot_s, cells, points, durations, requests, loose, links })
+        let statuses = self.statuses.finish();
+        let summary = CallSummary {
+            operations,
+            callers,
+            slot_s,
+            cells,
+            points,
+            durations,
+            requests,
+            loose,
+            links,
+            statuses,
+        };
+        Some(summary)
     }
 
     /// The cells that have figures. For each of them, sets its item of `numbers` to its index in the result.

@@ -12,12 +12,13 @@ use super::build::{Form, summary_in_form};
 use super::columns::{Taker, Writer, stated, sum};
 use super::{
     Buckets, CallSummary, Cell, Edge, LoosePart, PartKey, Point, RequestClass, RequestSlot, SECOND_NS,
-    SLOTS_S, bucket_count, links, minutes,
+    SLOTS_S, bucket_count, links, minutes, statuses,
 };
 use crate::bytes::{Reader, low_word, put_varint, unzigzag, zigzag};
 use crate::header::Header;
 use crate::limits::{
     CHUNK_EVENTS_MAX, SUMMARY_CELLS_MAX, SUMMARY_LINKS_MAX, SUMMARY_LOOSE_MAX, SUMMARY_POINTS_MAX,
+    SUMMARY_STATUSES_MAX,
 };
 use crate::{Caller, Encoding, Error, ExecutionBlock};
 
@@ -25,8 +26,10 @@ use crate::{Caller, Encoding, Error, ExecutionBlock};
 const UNLINKED_VERSION: u8 = 1;
 /// Version of summaries without durations of points.
 const TIMELESS_VERSION: u8 = 2;
-/// Version of summaries with links and durations of points.
-const VERSION: u8 = 3;
+/// Version of summaries with links and durations of points, but without statuses.
+const STATUSLESS_VERSION: u8 = 3;
+/// Version of summaries with links and statuses. They may have durations of points.
+const VERSION: u8 = 4;
 
 /// The description of the summary in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,21 +77,25 @@ struct Counts {
     loose: usize,
     /// `None` in version 1.
     links: Option<usize>,
-    /// `None` in versions 1 and 2.
+    /// `None` in versions 1 and 2, and if the number in version 4 is 0.
     durations: Option<usize>,
+    /// `None` in versions 1 to 3.
+    statuses: Option<usize>,
 }
 
 pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
     let CallSummary { cells, points, requests, loose, links, .. } = summary;
-    // A summary without links has no durations of points.
+    // A summary without links has no durations of points and no statuses.
     let durations = summary.durations.as_ref().filter(|_| links.is_some());
+    let statuses = summary.statuses.as_ref().filter(|_| links.is_some());
     let lists = || cells.iter().map(|cell| &cell.buckets).chain(requests.iter().map(|slot| &slot.buckets));
     let slots = points.iter().map(|point| point.slot).chain(requests.iter().map(|slot| slot.slot));
     let first = slots.min().unwrap_or_default();
-    let version = match (links, durations) {
-        (None, _) => UNLINKED_VERSION,
-        (Some(_), None) => TIMELESS_VERSION,
-        (Some(_), Some(_)) => VERSION,
+    let version = match (links, durations, statuses) {
+        (None, ..) => UNLINKED_VERSION,
+        (Some(_), None, None) => TIMELESS_VERSION,
+        (Some(_), Some(_), None) => STATUSLESS_VERSION,
+        (Some(_), _, Some(_)) => VERSION,
     };
     let mut writer = Writer { encoding, out: vec![version] };
     put_varint(&mut writer.out, summary.slot_s.cast_unsigned());
@@ -98,7 +105,14 @@ pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
         put_varint(&mut writer.out, count as u64);
     }
     links.iter().for_each(|links| put_varint(&mut writer.out, links.len() as u64));
-    durations.iter().for_each(|durations| put_varint(&mut writer.out, minutes::count(durations) as u64));
+    let of_points = durations.map(|durations| minutes::count(durations) as u64);
+    match statuses {
+        None => of_points.iter().for_each(|count| put_varint(&mut writer.out, *count)),
+        Some(statuses) => {
+            put_varint(&mut writer.out, of_points.map_or(0, |count| count + 1));
+            put_varint(&mut writer.out, statuses.len() as u64);
+        }
+    }
     writer.column(cells.iter().map(|cell| u64::from(cell.operation) * 2 + u64::from(cell.is_uncalled)));
     let figures: [fn(&Cell) -> u64; 7] = [
         |cell| cell.count,
@@ -122,6 +136,7 @@ pub(crate) fn encode(summary: &CallSummary, encoding: &Encoding) -> Vec<u8> {
     put_loose(&mut writer, loose);
     links.iter().for_each(|links| links::put(&mut writer, links, summary.callers.len()));
     durations.iter().for_each(|durations| minutes::put(&mut writer, durations));
+    statuses.iter().for_each(|list| statuses::put(&mut writer, list));
     writer.out
 }
 
@@ -155,8 +170,13 @@ fn take_counts(reader: &mut Reader<'_>, version: u8) -> Result<Counts, Error> {
         links: (version > UNLINKED_VERSION)
             .then(|| reader.size("links of the summary", SUMMARY_LINKS_MAX))
             .transpose()?,
-        durations: (version > TIMELESS_VERSION)
-            .then(|| reader.size("buckets of points of the summary", SUMMARY_POINTS_MAX))
+        durations: match version {
+            ..=TIMELESS_VERSION => None,
+            STATUSLESS_VERSION => Some(reader.size("buckets of points of the summary", SUMMARY_POINTS_MAX)?),
+            _ => reader.size("1 + buckets of points of the summary", SUMMARY_POINTS_MAX + 1)?.checked_sub(1),
+        },
+        statuses: (version > STATUSLESS_VERSION)
+            .then(|| reader.size("statuses of the summary", SUMMARY_STATUSES_MAX))
             .transpose()?,
     })
 }
@@ -196,8 +216,20 @@ pub(crate) fn decode(
     if durations.is_some() && slot_s != SLOTS_S[0] {
         return Err(Error::value("length of a slot with durations", seconds));
     }
+    let statuses = counts.statuses.map(|count| statuses::take(&mut taker, count)).transpose()?;
     taker.reader.end("summary")?;
-    Ok(CallSummary { operations, callers, slot_s, cells, points, durations, requests, loose, links })
+    Ok(CallSummary {
+        operations,
+        callers,
+        slot_s,
+        cells,
+        points,
+        durations,
+        requests,
+        loose,
+        links,
+        statuses,
+    })
 }
 
 fn take_cells(taker: &mut Taker<'_>, count: usize, operations: usize) -> Result<Vec<Cell>, Error> {
@@ -363,6 +395,7 @@ pub(crate) fn check(summary: &CallSummary, block: &ExecutionBlock) -> Result<(),
         ("slots with requests", summary.requests != found.requests),
         ("loose parts", summary.loose != found.loose),
         ("links", summary.links.is_some() && summary.links != found.links),
+        ("statuses", summary.statuses.is_some() && summary.statuses != found.statuses),
     ];
     let first = differs.into_iter().find(|(_, differs)| *differs);
     first.map_or(Ok(()), |(what, _)| Err(Error::SummaryDiffers { what }))
@@ -373,7 +406,7 @@ mod tests {
     use tacho_model::{OperationKind, SeriesId};
 
     use super::*;
-    use crate::summary::{Link, LinkSource, PointDurations, one_call};
+    use crate::summary::{Link, LinkSource, PointDurations, StatusDurations, one_call};
     use crate::{Chunk, encode_executions};
 
     fn operations(count: usize) -> Arc<[Operation]> {
@@ -417,7 +450,40 @@ mod tests {
             requests,
             loose: vec![],
             links: Some(vec![link(LinkSource::Unknown, 2)]),
+            statuses: Some(vec![status(404, 7, 9)]),
         }
+    }
+
+    fn status(status: i64, min_ns: u64, max_ns: u64) -> StatusDurations {
+        StatusDurations { status, min_ns, max_ns }
+    }
+
+    #[test]
+    fn statuses_and_durations_of_points_are_independent() {
+        for (durations, statuses, version) in
+            [(false, false, 2), (true, false, 3), (false, true, 4), (true, true, 4)]
+        {
+            let mut summary = two_calls();
+            summary.durations = summary.durations.filter(|_| durations);
+            summary.statuses = summary.statuses.filter(|_| statuses);
+            let bytes = summary.encode();
+            assert_eq!(bytes[0], version);
+            assert_eq!(decode(&bytes, operations(1), callers()).unwrap(), summary);
+        }
+    }
+
+    #[test]
+    fn statuses_that_contradict_each_other_are_refused() {
+        let set =
+            |statuses: &[StatusDurations]| refused(1, |summary| summary.statuses = Some(statuses.to_vec()));
+        assert_eq!(set(&[]), "");
+        assert_eq!(set(&[status(i64::MIN, 0, 0), status(-1, 3, 3), status(i64::MAX, 0, u64::MAX)]), "");
+        let disordered = "statuses of the summary are not in order";
+        assert_eq!(set(&[status(200, 0, 0), status(200, 0, 0)]), disordered);
+        assert_eq!(set(&[status(500, 0, 0), status(200, 0, 0)]), disordered);
+        assert_eq!(set(&[status(200, 8, 7)]), "shortest duration of a status is 8, at most 7 is allowed");
+        let many: Vec<_> = (0..=SUMMARY_STATUSES_MAX as i64).map(|n| status(n, 0, 0)).collect();
+        assert_eq!(set(&many), "statuses of the summary is 65, at most 64 is allowed");
     }
 
     /// Changes a summary and decodes it with this number of operations. Returns the error, or an empty text.

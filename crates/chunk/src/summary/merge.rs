@@ -192,6 +192,8 @@ impl Merging {
             requests: slots(requests, slot_s),
             loose,
             links,
+            // Searches use the summaries of single chunks.
+            statuses: None,
         };
         merged.fits().then_some(merged)
     }

@@ -6,6 +6,7 @@
 //!   sketch.rs   durations, counted by bucket
 //!   build.rs    a block -> its summary
 //!   minutes.rs  the durations of the calls of each minute
+//!   statuses.rs the durations of the calls with each status
 //!   links.rs    a block -> the links of its summary; links -> bytes, and back
 //!   bytes.rs    a summary -> bytes, and back
 //!   merge.rs    summaries of several chunks -> their sum
@@ -25,6 +26,7 @@ mod merge;
 mod minutes;
 mod names;
 mod sketch;
+mod statuses;
 
 use std::sync::Arc;
 
@@ -35,6 +37,7 @@ use crate::{Caller, Encoding, Error, ExecutionBlock};
 pub use buckets::{SKETCH_ERROR, bucket_count, bucket_of, bucket_range, bucket_value};
 pub use minutes::{DURATION_BOUNDS_NS, duration_bucket};
 pub use sketch::Sketch;
+pub use statuses::StatusDurations;
 
 pub(crate) use build::summary;
 pub use bytes::SummaryInfo;
@@ -70,6 +73,8 @@ pub struct CallSummary {
     pub loose: Vec<LoosePart>,
     /// Ascending by source and operation. `None` in summaries of version 1, and if the caller of a segment was never searched.
     pub links: Option<Vec<Link>>,
+    /// Ascending by status. `None` in summaries of versions 1 to 3 and in sums of summaries, and if there are too many statuses.
+    pub statuses: Option<Vec<StatusDurations>>,
 }
 
 /// Completed calls of one operation that have the same source.

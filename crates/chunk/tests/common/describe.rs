@@ -51,6 +51,7 @@ fn summary(out: &mut String, summary: &CallSummary) {
     summary.requests.iter().for_each(|requests| writeln!(out, "{requests:?}").unwrap());
     summary.loose.iter().for_each(|part| writeln!(out, "{part:?}").unwrap());
     summary.links.iter().flatten().for_each(|link| writeln!(out, "{link:?}").unwrap());
+    summary.statuses.iter().flatten().for_each(|of_status| writeln!(out, "{of_status:?}").unwrap());
 }
 
 fn member(out: &mut String, info: &MemberInfo, several: bool) {

@@ -507,7 +507,7 @@ fn newer_summary(value: &mut [u8]) {
     let chunk = &mut value[at..];
     let part = Chunk::summary_parts(chunk).unwrap().remove(1);
     let old = crc32c::crc32c(&chunk[part.clone()]).to_le_bytes();
-    chunk[part.start] = 4;
+    chunk[part.start] = 5;
     let new = crc32c::crc32c(&chunk[part.clone()]).to_le_bytes();
     let crc = chunk[..part.start].windows(4).rposition(|four| four == old).unwrap();
     chunk[crc..crc + 4].copy_from_slice(&new);
@@ -591,7 +591,7 @@ fn a_summary_of_a_newer_version_is_refused_by_checks_and_not_needed_by_servers()
     let place = tempfile::tempdir().unwrap();
     let data = newest_without_tokens(place.path());
     change_row("summary", &data, &has_summary, &newer_summary);
-    let expect = "summary of calls has version 4, this program reads up to 3";
+    let expect = "summary of calls has version 5, this program reads up to 4";
     each_reader_refuses("summary", &data, place.path(), &["check", "repair"], expect);
     let server = Server::start(&data);
     compare_newer(&|path| server.get(path).text());

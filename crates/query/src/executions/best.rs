@@ -1,5 +1,6 @@
 //! How high can the calls of a chunk rank in a search? For each operation, the summary of the chunk has figures of the ended
 //! calls: their number, how many of them failed, the shortest and the longest duration, and the slots in which the calls began.
+//! It also has the shortest and the longest duration of the calls with each status.
 //! From these figures, this file computes the highest possible rank. A search reads the chunks with the highest ranks first, and
 //! does not read chunks whose calls cannot be in the answer.
 //!
@@ -22,8 +23,13 @@ pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
     if !has_refused && search.conditions.statuses().any(Statuses::are_refused) {
         return None;
     }
+    let of_statuses = |wanted: Statuses| chunk.summary.durations_of_statuses(|status| wanted.contain(status));
+    let within = search.conditions.statuses().try_fold((0, u64::MAX), |(shortest, longest), wanted| {
+        let (min, max) = of_statuses(wanted)?;
+        Some((min.max(shortest), max.min(longest)))
+    })?;
     let cells: Vec<Option<u64>> =
-        chunk.summary.cells.iter().map(|cell| duration(search, chunk, cell)).collect();
+        chunk.summary.cells.iter().map(|cell| duration(search, chunk, cell, within)).collect();
     let of_point = |point: &Point| {
         let duration_ns = cells.get(point.cell as usize).copied().flatten()?;
         let start_ns = |slot: i64| chunk.summary.slot_start_s(slot).saturating_mul(SECOND_NS);
@@ -36,8 +42,9 @@ pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
     chunk.summary.points.iter().filter_map(of_point).max()
 }
 
-/// The best duration of the calls of a cell that may match; `None` if none can match.
-fn duration(search: &Search, chunk: SummarizedChunk<'_>, cell: &Cell) -> Option<u64> {
+/// The best duration of the calls of a cell that may match; `None` if none can match. `within` has the shortest and the longest
+/// possible duration of a call with the wanted status.
+fn duration(search: &Search, chunk: SummarizedChunk<'_>, cell: &Cell, within: (u64, u64)) -> Option<u64> {
     let operation = chunk.summary.operations.get(cell.operation as usize)?;
     let has_outcome = match search.outcome {
         None => cell.count > 0,
@@ -45,8 +52,8 @@ fn duration(search: &Search, chunk: SummarizedChunk<'_>, cell: &Cell) -> Option<
         Some(Outcome::Failed) => cell.errors > 0,
         Some(Outcome::Running) => false,
     };
-    let shortest = search.duration_ns_min.map_or(cell.min_ns, |min| min.max(cell.min_ns));
-    let longest = search.duration_ns_max.map_or(cell.max_ns, |max| max.min(cell.max_ns));
+    let shortest = search.duration_ns_min.unwrap_or(0).max(cell.min_ns).max(within.0);
+    let longest = search.duration_ns_max.unwrap_or(u64::MAX).min(cell.max_ns).min(within.1);
     let is_taken = search.takes_operation(operation) && has_outcome && shortest <= longest;
     is_taken.then_some(if search.order == Order::Slowest { longest } else { shortest })
 }

@@ -1,0 +1,92 @@
+//! Which statuses do the calls of a chunk have, and how long did these calls take? A search for a status orders chunks by these
+//! durations, and does not read chunks without the status.
+
+use std::collections::BTreeMap;
+
+use super::columns::{Taker, Writer};
+use crate::bytes::{unzigzag, zigzag};
+use crate::execution::{RowRef, Visit};
+use crate::limits::SUMMARY_STATUSES_MAX;
+use crate::{CallSummary, Error};
+
+/// The durations of the calls with one status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusDurations {
+    /// Value of the attribute `http.status`.
+    pub status: i64,
+    /// Shortest and longest duration of the calls that end in the row with their status. If a call is open at the end of that
+    /// row, its duration is not known, and these are 0 and `u64::MAX`.
+    pub min_ns: u64,
+    pub max_ns: u64,
+}
+
+impl CallSummary {
+    /// Bounds of the durations of the calls with a status that `is_wanted` accepts, as far as they are known. `None` if the chunk
+    /// has no such call.
+    pub fn durations_of_statuses(&self, is_wanted: impl Fn(i64) -> bool) -> Option<(u64, u64)> {
+        let Some(statuses) = &self.statuses else { return Some((0, u64::MAX)) };
+        let wanted = statuses.iter().filter(|of_status| is_wanted(of_status.status));
+        wanted
+            .map(|of_status| (of_status.min_ns, of_status.max_ns))
+            .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+}
+
+/// Gathers the statuses of a block row by row.
+#[derive(Default)]
+pub(super) struct Statuses {
+    bounds: BTreeMap<i64, (u64, u64)>,
+    /// Position and status of the calls of the current row.
+    of_row: Vec<(usize, i64)>,
+}
+
+impl Statuses {
+    /// Begins with the calls of a row.
+    pub(super) fn prepare(&mut self, row: RowRef<'_>) {
+        self.of_row.clear();
+        self.of_row.extend(row.positioned_statuses());
+    }
+
+    pub(super) fn add(&mut self, visit: &Visit<'_>) {
+        for (_, status) in self.of_row.iter().filter(|(position, _)| *position == visit.position) {
+            let (min, max) = visit.duration().map_or((0, u64::MAX), |duration| (duration, duration));
+            let bounds = self.bounds.entry(*status).or_insert((min, max));
+            *bounds = (bounds.0.min(min), bounds.1.max(max));
+        }
+    }
+
+    /// Positions of the refused calls of the row: those with a status from 400 to 499.
+    pub(super) fn refused(&self) -> impl Iterator<Item = usize> {
+        self.of_row.iter().filter(|(_, status)| (400..500).contains(status)).map(|(position, _)| *position)
+    }
+
+    /// Ascending by status. `None` if there are too many.
+    pub(super) fn finish(self) -> Option<Vec<StatusDurations>> {
+        let durations = |(status, (min_ns, max_ns))| StatusDurations { status, min_ns, max_ns };
+        (self.bounds.len() <= SUMMARY_STATUSES_MAX).then(|| self.bounds.into_iter().map(durations).collect())
+    }
+}
+
+pub(super) fn put(writer: &mut Writer<'_>, statuses: &[StatusDurations]) {
+    writer.column(statuses.iter().map(|of_status| zigzag(of_status.status)));
+    writer.column(statuses.iter().map(|of_status| of_status.min_ns));
+    writer.column(statuses.iter().map(|of_status| of_status.max_ns));
+}
+
+pub(super) fn take(taker: &mut Taker<'_>, count: usize) -> Result<Vec<StatusDurations>, Error> {
+    let statuses = taker.column("status", count)?;
+    let shortest = taker.column("shortest duration of a status", count)?;
+    let longest = taker.column("longest duration of a status", count)?;
+    let durations = |((status, min_ns), max_ns)| StatusDurations { status: unzigzag(status), min_ns, max_ns };
+    let all: Vec<_> = statuses.into_iter().zip(shortest).zip(longest).map(durations).collect();
+    if !all.is_sorted_by(|a, b| a.status < b.status) {
+        return Err(Error::SummaryDisordered { what: "statuses" });
+    }
+    match all.iter().find(|of_status| of_status.min_ns > of_status.max_ns) {
+        Some(wrong) => {
+            let what = "shortest duration of a status";
+            Err(Error::Limit { what, value: wrong.min_ns, max: wrong.max_ns })
+        }
+        None => Ok(all),
+    }
+}
