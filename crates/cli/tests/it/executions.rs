@@ -253,7 +253,7 @@ fn shows(server: &Server, args: &[&str], expect: &str) {
 pub const TIMES: [&str; 4] = ["--start", "1700000000", "--end", "1700000060"];
 
 #[test]
-fn commands_print_executions() {
+fn traces_are_printed_with_the_calls_that_matched() {
     let (_data, server) = server();
     shows(
         &server,
@@ -271,6 +271,11 @@ TRACE                             START                     SERVICE  OPERATION  
 OUTCOME
 0af7651916cd43dd8448eb211c80319c  2023-11-14T22:13:21.000Z  shop     Board.list()  2.25 ms     3.00 ms      3           200  ok",
     );
+}
+
+#[test]
+fn commands_print_executions() {
+    let (_data, server) = server();
     shows(
         &server,
         &["trace", "0af7651916cd43dd8448eb211c80319c"],
