@@ -31,21 +31,22 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 
 pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
-    let route = request.extensions().get::<MatchedPath>().map_or("other".into(), |p| p.as_str().to_owned());
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let route = path.as_ref().map_or("other", MatchedPath::as_str);
     let gzip = compress::accepted(request.headers());
     let (method, address) = (request.method().clone(), request.extensions().get::<Peer>().map(|peer| peer.0));
-    let visit = Visit::new(&app, &route, &method, request.uri(), address);
+    let visit = Visit::new(&app, route, &method, request.uri(), address);
     let mut response = match let_in(&app, &visit, &mut request) {
         Ok(access) => {
-            let response = bounded(&app, &route, request, next, gzip).await;
+            let response = bounded(&app, route, request, next, gzip).await;
             visit.note(&app.gate, access.as_ref(), &response);
             response
         }
         Err(error) => error.into_response(),
     };
     set_security_headers(&mut response);
-    app.metrics.http_requests.with([&route, response.status().as_str()]).add(1);
-    app.metrics.http_request_seconds.with([&route]).observe(begun.elapsed());
+    app.metrics.http_requests.with([route, response.status().as_str()]).add(1);
+    app.metrics.http_request_seconds.with([route]).observe(begun.elapsed());
     response
 }
 

@@ -3,7 +3,6 @@
 //! A family holds one instrument per set of label values. Sets above [`SETS_MAX`] are counted together, with the value
 //! [`OVERFLOW`] in every label. So values from outside (names of services) cannot fill the server's memory.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -152,7 +151,8 @@ pub struct Family<T, const N: usize> {
     name: &'static str,
     help: &'static str,
     labels: [&'static str; N],
-    sets: RwLock<BTreeMap<[Box<str>; N], T>>,
+    /// Ascending by values.
+    sets: RwLock<Vec<([Box<str>; N], T)>>,
 }
 
 impl<T: Instrument, const N: usize> Family<T, N> {
@@ -162,15 +162,30 @@ impl<T: Instrument, const N: usize> Family<T, N> {
 
     /// The instrument for these values, created at the first call. Hot paths keep the instrument.
     pub fn with(&self, values: [&str; N]) -> T {
-        let key = values.map(Box::<str>::from);
-        if let Some(found) = self.sets.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return found.clone();
+        let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
+        let found = place(&sets, values).ok().and_then(|at| sets.get(at));
+        if let Some((_, instrument)) = found {
+            return instrument.clone();
         }
+        drop(sets);
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
-        let full = sets.len() >= SETS_MAX && !sets.contains_key(&key);
-        let key = if full { [OVERFLOW; N].map(Box::<str>::from) } else { key };
-        sets.entry(key).or_default().clone()
+        let is_full = sets.len() >= SETS_MAX && place(&sets, values).is_err();
+        let values = if is_full { [OVERFLOW; N] } else { values };
+        match place(&sets, values) {
+            Ok(at) => sets.get(at).map(|(_, instrument)| instrument.clone()).unwrap_or_default(),
+            Err(at) => {
+                let instrument = T::default();
+                sets.insert(at, (values.map(Box::from), instrument.clone()));
+                instrument
+            }
+        }
     }
+}
+
+/// The index of the instrument for these values, or the index at which to insert it. Needs no memory, because it runs several
+/// times for each request.
+fn place<T, const N: usize>(sets: &[([Box<str>; N], T)], values: [&str; N]) -> Result<usize, usize> {
+    sets.binary_search_by(|(known, _)| known.iter().map(|value| &**value).cmp(values))
 }
 
 /// A family of any type, for reading.
