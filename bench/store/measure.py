@@ -1,7 +1,8 @@
 """Measures writing, settling and querying.
 
-A system runs from its last load, which writes the whole dataset, until all systems have had their queries. The systems are
-queried alternately, a few queries each, so that other activity of the machine affects all of them equally.
+A system runs from its last load, which writes the whole dataset, until all systems have had their queries. If two builds are compared,
+the systems have their queries after each load. They are queried alternately, a few queries each, so that other activity of the machine
+affects all of them equally.
 """
 
 import shutil
@@ -76,6 +77,7 @@ def load(system: System) -> LoadCost:
     files = kept(system.cache, system.bodies_name, system.bodies())
     shutil.rmtree(system.run, ignore_errors=True)
     system.run.mkdir(parents=True)
+    system.stage()
     begun = time.monotonic()
     system.start()
     ready_seconds = time.monotonic() - begun
@@ -118,10 +120,12 @@ def ask(systems: list[System], reference: Reference, classes: list[QuestionClass
         for system in systems:
             row.setdefault(system.name, QueryCost())
         offering = [system for system in systems if _offers(system, group, row[system.name])]
+        processes = max((len(cost.processes) for cost in row.values()), default=0)
         earlier = {system.name: (len(row[system.name].latencies_ms), row[system.name].cpu_seconds) for system in offering}
         for turn in range(0, len(group.questions), QUERIES_A_TURN):
             questions = group.questions[turn : turn + QUERIES_A_TURN]
-            for system in rotated(offering, turn // QUERIES_A_TURN):
+            # Another system is first for each turn, and for each process.
+            for system in rotated(offering, turn // QUERIES_A_TURN + processes):
                 cost = row[system.name]
                 if sum(cost.latencies_ms[earlier[system.name][0] :]) < CLASS_SECONDS_MAX * 1_000:
                     _ask_some(system, reference, questions, cost)

@@ -8,7 +8,8 @@ from .systems import SYSTEMS, TachoBefore
 
 WORKS = ("a", "b", "c", "d")
 NAMES = tuple(system.name for system in SYSTEMS if system is not TachoBefore)
-LOADS_BEFORE = 3
+LOADS_BEFORE = 8
+"""With fewer pairs, a strict interval is several times as wide."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def parse(arguments: list[str]) -> Options:
         "--before", type=binary, default=None, metavar="TACHO", help="an earlier build of tacho, measured alternately"
     )
     parser.add_argument(
-        "--loads", type=positive(int), default=None, help="loads per system, alternately; default 1, with --before 3"
+        "--loads", type=positive(int), default=None, help="loads per system, alternately; default 1, with --before 8"
     )
     chosen = vars(parser.parse_args(arguments))
     chosen["queries"] = chosen["queries"] or (1_000 if chosen["full"] else 60)

@@ -118,6 +118,8 @@ def _experiment(options: Options, runs: Path, names: list[str], experiment: Expe
                 system.stop()
                 if not _load(system, outcome):
                     systems.remove(system)
+                    for row in costs.values():
+                        row.pop(system.name, None)
         if experiment.work in CODEC_WORKS and dataset.values <= CODEC_VALUES_MAX:
             outcome["chronix"] = asdict(chronix_cost(dataset))
         ask(systems, reference, experiment.classes, costs)

@@ -47,6 +47,9 @@ class System(ABC):
     def install(cls, cache: Path) -> str:
         """Installs the system into `cache`, without starting a service. Returns the version."""
 
+    def stage(self) -> None:
+        """Puts files that the system needs into `run`, which is empty. The time of the start does not include it."""
+
     @abstractmethod
     def launch(self) -> None:
         """Starts the processes, without waiting until they are ready."""

@@ -99,7 +99,7 @@ class Before(TestCase):
     def test_the_earlier_build_runs_only_if_the_option_is_given(self):
         self.assertNotIn("tacho-before", parse([]).only)
         chosen = parse(["--only", "tacho", "--before", __file__])
-        self.assertEqual((("tacho", "tacho-before"), 3), (chosen.only, chosen.loads))
+        self.assertEqual((("tacho", "tacho-before"), 8), (chosen.only, chosen.loads))
         self.assertEqual(1, parse([]).loads)
 
 
