@@ -32,4 +32,4 @@ pub(crate) use probe::with_value;
 pub use row::RowRef;
 pub(crate) use selected::decode_selected;
 pub use shape::{Call, Shape};
-pub use walk::{HTTP_STATUS, Visit, Walker, part_gap};
+pub use walk::{HTTP_STATUS, Visit, Walker, is_refused, part_gap};

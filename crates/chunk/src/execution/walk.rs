@@ -89,6 +89,12 @@ pub fn part_gap(end: Timestamp, start: Timestamp) -> u64 {
     u64::try_from(start.wrapping_sub(end)).unwrap_or(0)
 }
 
+/// Whether the status is from 400 to 499. Such a status alone does not make a call `failed`, because the client is at fault
+/// (`docs/concepts.md`).
+pub const fn is_refused(status: i64) -> bool {
+    400 <= status && status <= 499
+}
+
 impl<'a> RowRef<'a> {
     /// Statuses of the calls, as pairs of call number and status.
     pub fn statuses(self) -> impl Iterator<Item = (u32, i64)> + use<'a> {
@@ -110,12 +116,9 @@ impl<'a> RowRef<'a> {
         })
     }
 
-    /// The refused calls, as indexes in the shape: the calls with a status from 400 to 499. Such a status alone does not make a
-    /// call `failed`, because the client is at fault (`docs/concepts.md`).
+    /// The refused calls ([`is_refused`]), as indexes in the shape.
     pub fn refused(self) -> impl Iterator<Item = usize> + use<'a> {
-        self.positioned_statuses()
-            .filter(|(_, status)| (400..500).contains(status))
-            .map(|(position, _)| position)
+        self.positioned_statuses().filter(|(_, status)| is_refused(*status)).map(|(position, _)| position)
     }
 
     /// Whether calls are open at the end of the row.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::columns::{Taker, Writer};
 use crate::bytes::{unzigzag, zigzag};
-use crate::execution::{RowRef, Visit};
+use crate::execution::{RowRef, Visit, is_refused};
 use crate::limits::SUMMARY_STATUSES_MAX;
 use crate::{CallSummary, Error};
 
@@ -35,8 +35,9 @@ impl CallSummary {
 /// Gathers the statuses of a block row by row.
 #[derive(Default)]
 pub(super) struct Statuses {
+    /// One more than the limit at most.
     bounds: BTreeMap<i64, (u64, u64)>,
-    /// Position and status of the calls of the current row.
+    /// Position and status of the calls of the current row, ascending.
     of_row: Vec<(usize, i64)>,
 }
 
@@ -45,10 +46,16 @@ impl Statuses {
     pub(super) fn prepare(&mut self, row: RowRef<'_>) {
         self.of_row.clear();
         self.of_row.extend(row.positioned_statuses());
+        self.of_row.sort_unstable();
     }
 
     pub(super) fn add(&mut self, visit: &Visit<'_>) {
-        for (_, status) in self.of_row.iter().filter(|(position, _)| *position == visit.position) {
+        let first = self.of_row.partition_point(|(position, _)| *position < visit.position);
+        let own = self.of_row.iter().skip(first).take_while(|(position, _)| *position == visit.position);
+        for (_, status) in own {
+            if self.bounds.len() > SUMMARY_STATUSES_MAX {
+                return;
+            }
             let (min, max) = visit.duration().map_or((0, u64::MAX), |duration| (duration, duration));
             let bounds = self.bounds.entry(*status).or_insert((min, max));
             *bounds = (bounds.0.min(min), bounds.1.max(max));
@@ -57,7 +64,7 @@ impl Statuses {
 
     /// Positions of the refused calls of the row: those with a status from 400 to 499.
     pub(super) fn refused(&self) -> impl Iterator<Item = usize> {
-        self.of_row.iter().filter(|(_, status)| (400..500).contains(status)).map(|(position, _)| *position)
+        self.of_row.iter().filter(|(_, status)| is_refused(*status)).map(|(position, _)| *position)
     }
 
     /// Ascending by status. `None` if there are too many.
@@ -88,5 +95,54 @@ pub(super) fn take(taker: &mut Taker<'_>, count: usize) -> Result<Vec<StatusDura
             Err(Error::Limit { what, value: wrong.min_ns, max: wrong.max_ns })
         }
         None => Ok(all),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tacho_model::{Attribute, AttributeValue, Event, EventKind, Operation, OperationKind, Segment};
+
+    use super::*;
+    use crate::ExecutionBlock;
+    use crate::execution::HTTP_STATUS;
+    use crate::summary::one_call;
+
+    /// The segment with a status on its first call.
+    fn with_status(segment: Segment, status: i64) -> Segment {
+        let value = AttributeValue::Integer(status);
+        Segment { attributes: vec![Attribute { call: 0, key: HTTP_STATUS.into(), value }], ..segment }
+    }
+
+    fn statuses(segments: &[Segment]) -> Option<Vec<(i64, u64, u64)>> {
+        let mut block = ExecutionBlock::new();
+        let operation = Operation { kind: OperationKind::HttpServer, name: "GET".into() };
+        segments.iter().for_each(|segment| block.push(segment, std::slice::from_ref(&operation)));
+        let statuses = CallSummary::of(&block).unwrap().statuses?;
+        Some(statuses.iter().map(|of| (of.status, of.min_ns, of.max_ns)).collect())
+    }
+
+    #[test]
+    fn durations_are_bounded_by_status() {
+        let call = |number, duration, status| with_status(one_call(number, duration), status);
+        let calls = [call(1, 70, 200), call(2, 30, 503), call(3, 90, 200), one_call(4, 500)];
+        assert_eq!(statuses(&calls), Some(vec![(200, 70, 90), (503, 30, 30)]));
+    }
+
+    #[test]
+    fn a_call_that_is_open_after_its_status_has_no_bounds() {
+        let mut open = one_call(1, 70);
+        open.events = vec![Event { kind: EventKind::Enter(0), ..open.events[0] }];
+        let ended = with_status(one_call(2, 30), 503);
+        assert_eq!(statuses(&[with_status(open, 503), ended]), Some(vec![(503, 0, u64::MAX)]));
+    }
+
+    #[test]
+    fn too_many_statuses_have_no_bounds() {
+        let calls = |count: usize| -> Vec<Segment> {
+            (0..count as u64).map(|n| with_status(one_call(n, n), n.cast_signed())).collect()
+        };
+        let most = statuses(&calls(SUMMARY_STATUSES_MAX)).unwrap();
+        assert_eq!((most.len(), most[63]), (64, (63, 63, 63)));
+        assert_eq!(statuses(&calls(SUMMARY_STATUSES_MAX + 1)), None);
     }
 }

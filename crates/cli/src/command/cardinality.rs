@@ -29,7 +29,7 @@ pub struct Cardinality {
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     data: Option<PathBuf>,
     /// Number of metric names and labels to show: the names with the most series, the labels with the most memory. With --json
-    /// all labels are shown; the number limits the metric names, and the values of each label
+    /// all labels are shown; the number limits the metric names, and the values of each label. A server accepts at most 1000
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
     /// Print as JSON

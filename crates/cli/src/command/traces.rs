@@ -61,8 +61,8 @@ pub struct Traces {
     /// Traces to show, at most 10000
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = ask::at_least_one::<usize>)]
     limit: usize,
-    /// The next page: the CURSOR that the page before printed. Repeat the other options, with the --start and --end that it
-    /// printed
+    /// The next page: the CURSOR that the page before printed. Repeat the other options, but with the --start and --end
+    /// that it printed instead of --last
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
     #[command(flatten)]

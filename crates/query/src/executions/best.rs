@@ -6,7 +6,7 @@
 //!
 //! This file and `search.rs` use each other: a search orders chunks by these ranks, and the ranks depend on its conditions.
 
-use tacho_chunk::{Cell, Point, SummarizedChunk};
+use tacho_chunk::{CallSummary, Cell, Edge, Point, SummarizedChunk};
 
 use super::conditions::Statuses;
 use super::search::Search;
@@ -18,16 +18,7 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// The highest rank ([`Order::rank`]) that an ended call of a chunk can have if it matches the search. `None` if no ended call
 /// can match. Ignores calls that are still open.
 pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
-    // A refused call may have one name with its status and another one with its exit, so all operations count.
-    let has_refused = chunk.summary.cells.iter().any(|cell| cell.refused > 0);
-    if !has_refused && search.conditions.statuses().any(Statuses::are_refused) {
-        return None;
-    }
-    let of_statuses = |wanted: Statuses| chunk.summary.durations_of_statuses(|status| wanted.contain(status));
-    let within = search.conditions.statuses().try_fold((0, u64::MAX), |(shortest, longest), wanted| {
-        let (min, max) = of_statuses(wanted)?;
-        Some((min.max(shortest), max.min(longest)))
-    })?;
+    let within = within(search, chunk.summary)?;
     let cells: Vec<Option<u64>> =
         chunk.summary.cells.iter().map(|cell| duration(search, chunk, cell, within)).collect();
     let of_point = |point: &Point| {
@@ -40,6 +31,26 @@ pub(super) fn best(search: &Search, chunk: SummarizedChunk<'_>) -> Option<u64> {
         (first <= last).then(|| search.order.rank(start, duration_ns))
     };
     chunk.summary.points.iter().filter_map(of_point).max()
+}
+
+/// The shortest and the longest possible duration of a call with the wanted statuses; `None` if no call has them.
+fn within(search: &Search, summary: &CallSummary) -> Option<(u64, u64)> {
+    let any = (0, u64::MAX);
+    // A call that ends here may have its status in an earlier part, in another chunk. If the search looks for another attribute
+    // first, only this chunk shows that the call exists.
+    let is_split = || summary.loose.iter().any(|part| matches!(part.edge, Edge::Start(..)));
+    if search.conditions.has_others() && is_split() {
+        return Some(any);
+    }
+    // A refused call may have one name with its status and another one with its exit, so all operations count.
+    let has_refused = summary.cells.iter().any(|cell| cell.refused > 0);
+    if !has_refused && search.conditions.statuses().any(Statuses::are_refused) {
+        return None;
+    }
+    search.conditions.statuses().try_fold(any, |(shortest, longest), wanted| {
+        let (min, max) = summary.durations_of_statuses(|status| wanted.contain(status))?;
+        Some((min.max(shortest), max.min(longest)))
+    })
 }
 
 /// The best duration of the calls of a cell that may match; `None` if none can match. `within` has the shortest and the longest

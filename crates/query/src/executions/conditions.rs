@@ -36,6 +36,11 @@ impl Conditions {
         })
     }
 
+    /// Whether there are conditions on other attributes than the status.
+    pub(super) fn has_others(&self) -> bool {
+        self.statuses().count() < self.attributes.len()
+    }
+
     /// The test that a search makes first. Only calls that pass it are examined further, and only chunks with such a call are
     /// decoded. Exceptions and values of other attributes are usually rarer than statuses.
     pub(super) fn first_test(&self) -> Option<&AttributeTest> {

@@ -51,8 +51,8 @@ enum Form {
 
 type Few = (Timestamp, u64);
 
-/// Limit on the samples of a series with shared times. The limit differs between series. Otherwise the same scrape would pack all
-/// series that are scraped together.
+/// Limit on the samples of a series with shared times. If there are many series, the limit differs between them. Otherwise the
+/// same scrape would pack all series that are scraped together. Few series are packed in some milliseconds.
 const fn shared_max(number: u32, series: usize) -> usize {
     if series <= PACKED_SERIES_MAX { FEW_MAX } else { SHARED_MAX - (number % SHARED_LIMITS) as usize }
 }

@@ -312,6 +312,76 @@ fn limits_on_calls_in_several_parts_and_on_earlier_pages_are_reported() {
     assert_eq!(at(0).0, [Incomplete::Pages { omitted: 1, limit: 0 }]);
 }
 
+/// A request in two parts. The status is in the first part, the exception in the second.
+const SPLIT: [&str; 2] = [
+    "
+shop h1 main trace=1 base=1000 at=1000
+  0 > http-server GET /a
+  10 > database SELECT 1
+  90 <
+  @0 http.status = 503
+",
+    "
+shop h1 main trace=1 base=1000 part=1 first=2 at=1200
+  ~ 200 0 http-server GET /a
+  0 !
+  @0 exception = a.SqlError: gone
+",
+];
+
+#[test]
+fn a_call_whose_attributes_are_in_two_chunks_is_found() {
+    let chunks = SPLIT.map(|part| (notation::blocks(part).remove(0), true));
+    let status = |text: &str| AttributeTest::status(Statuses::parse(text).unwrap());
+    let exception = || AttributeTest::exception("SqlError").unwrap();
+    for order in Order::ALL {
+        for attributes in
+            [vec![status("503"), exception()], vec![exception(), status("5xx")], vec![status("503")]]
+        {
+            let search = Search { conditions: all(&attributes), order, ..EVERYTHING };
+            assert_eq!(ranked(&chunks, &search).0.traces.len(), 1, "{search:?}");
+        }
+        let other = Search { conditions: all(&[status("404"), exception()]), order, ..EVERYTHING };
+        assert_eq!(ranked(&chunks, &other).0.traces.len(), 0);
+    }
+}
+
+/// Two requests with each of two statuses. Requests with status 503 are shorter than others of the same process.
+const STATUSES_OF_PROCESSES: [(u64, u64); 4] = [(10, 900), (30, 400), (20, 300), (40, 700)];
+
+#[test]
+fn chunks_are_ordered_by_the_durations_of_the_calls_with_the_status() {
+    let source = |(n, (failed, ok)): (u64, &(u64, u64))| {
+        let (one, other) = (2 * n + 1, 2 * n + 2);
+        let text = format!(
+            "
+shop h{n} main trace={one} base={one}000 at={one}000
+  0 > http-server GET /a
+  {failed} !
+  @0 http.status = 503
+shop h{n} main trace={other} base={other}000 at={other}000
+  0 > http-server GET /a
+  {ok} <
+  @0 http.status = 200
+"
+        );
+        (notation::blocks(&text).remove(0), true)
+    };
+    let chunks: Vec<_> = (0..).zip(&STATUSES_OF_PROCESSES).map(source).collect();
+    let check = |status: &str, order, skipped: usize, expect: &[u64]| {
+        let conditions = all(&[AttributeTest::status(Statuses::parse(status).unwrap())]);
+        let search = Search { conditions, order, limit: 2, ..EVERYTHING };
+        let (found, without) = ranked(&chunks, &search);
+        let durations: Vec<u64> = found.traces.iter().map(|trace| trace.duration_ns).collect();
+        assert_eq!((durations.as_slice(), without), (expect, skipped), "{status} {order:?}");
+    };
+    check("503", Order::Slowest, 2, &[40, 30]);
+    check("503", Order::Fastest, 2, &[10, 20]);
+    check("200", Order::Slowest, 2, &[900, 700]);
+    check("5xx", Order::Slowest, 2, &[40, 30]);
+    check("404", Order::Slowest, 4, &[]);
+}
+
 /// Requests of three processes.
 const PROCESSES: &str = "
 shop h1 main trace=1 base=1000 at=1000

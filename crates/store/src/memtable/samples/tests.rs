@@ -106,7 +106,11 @@ fn series_of_one_scrape_are_packed_at_different_scrapes() {
             open.push(number, &[Sample { at: scrape, value: Value::I64(scrape) }]);
         }
         let now = packed(&open);
-        assert!(now - before <= PACKED_SERIES_MAX / 64 + 1, "scrape {scrape} packed {} series", now - before);
+        assert!(
+            now - before <= PACKED_SERIES_MAX / SHARED_LIMITS as usize + 1,
+            "scrape {scrape} packed {} series",
+            now - before
+        );
         before = now;
     }
     assert_eq!(before, SERIES as usize, "series above the limit of shared samples must be packed");
