@@ -53,7 +53,7 @@ pub use entries::encode_entries;
 pub use error::Error;
 pub use execution::{
     AttributeData, AttributeRef, BlockCallers, Call, Caller, ExecutionBlock, HTTP_STATUS, RowRef, Shape,
-    Visit, Walker, encode_executions, encode_executions_with, find_callers, part_gap,
+    Visit, Walker, encode_executions, encode_executions_with, find_callers, is_refused, part_gap,
 };
 pub use filter::{FilterInfo, Filters, REQUEST_ID};
 pub use group::{GroupColumn, encode_group, encode_group_by};

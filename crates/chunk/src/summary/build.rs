@@ -238,7 +238,7 @@ impl<'a> Gathered<'a> {
             None => None,
         };
         let statuses = self.statuses.finish();
-        let summary = CallSummary {
+        Some(CallSummary {
             operations,
             callers,
             slot_s,
@@ -249,8 +249,7 @@ impl<'a> Gathered<'a> {
             loose,
             links,
             statuses,
-        };
-        Some(summary)
+        })
     }
 
     /// The cells that have figures. For each of them, sets its item of `numbers` to its index in the result.

@@ -62,7 +62,7 @@ impl Statuses {
         }
     }
 
-    /// Positions of the refused calls of the row: those with a status from 400 to 499.
+    /// Positions of the refused calls of the row ([`is_refused`]).
     pub(super) fn refused(&self) -> impl Iterator<Item = usize> {
         self.of_row.iter().filter(|(_, status)| is_refused(*status)).map(|(position, _)| *position)
     }

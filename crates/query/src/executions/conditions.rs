@@ -1,7 +1,7 @@
 //! Which calls does a search find by their names and attributes? Operation, service, time, duration and outcome of the call are
 //! in `source.rs` and `search.rs`.
 
-use tacho_chunk::{AttributeData, HTTP_STATUS, REQUEST_ID, RowRef};
+use tacho_chunk::{AttributeData, HTTP_STATUS, REQUEST_ID, RowRef, is_refused};
 use tacho_model::{AttributeValue, Operation, OperationKind};
 
 /// Agents record exceptions in this attribute: `class`, `class: message` or `class (code)`.
@@ -177,7 +177,7 @@ impl Statuses {
 
     /// Whether all of them are counted as refused.
     pub(super) const fn are_refused(self) -> bool {
-        400 <= self.first && self.last <= 499
+        is_refused(self.first) && is_refused(self.last)
     }
 }
 
