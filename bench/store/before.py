@@ -2,7 +2,7 @@
 
 A load writes the whole dataset once, into a new process, which is then asked all queries. The nth load of this build is paired with
 the nth load of the earlier build, and so are the median latency of a class of queries and its processor time. Other activity of the
-machine affects both values of a pair. Queries of one process are no pairs: its layout in memory affects all of them alike.
+machine affects both values of a pair. Queries of one process are not independent, because its memory layout affects all of them.
 
 A table has many figures, so some 95 % intervals exclude 1 by chance alone. A change is therefore reported only if it is significant
 at 5 % over all figures of the table (Bonferroni): its interval at 1 - 5 % / figures excludes 1.

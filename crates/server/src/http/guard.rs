@@ -82,7 +82,7 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
         let response = compress::compress(response, gzip).await;
         // Clients that do not read their responses must not take the permits of other requests.
         drop(place);
-        // Most responses are small and have no share. A body that holds nothing would cost them 2 us.
+        // Most responses are small and have no share, so their bodies are not wrapped.
         Ok(match share {
             Some(share) => hold(response, share),
             None => response,

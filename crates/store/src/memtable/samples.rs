@@ -52,7 +52,7 @@ enum Form {
 type Few = (Timestamp, u64);
 
 /// Limit on the samples of a series with shared times. If there are many series, the limit differs between them. Otherwise the
-/// same scrape would pack all series that are scraped together. Few series are packed in some milliseconds.
+/// same scrape would pack all series that are scraped together. Few series may be packed at once.
 const fn shared_max(number: u32, series: usize) -> usize {
     if series <= PACKED_SERIES_MAX { FEW_MAX } else { SHARED_MAX - (number % SHARED_LIMITS) as usize }
 }
