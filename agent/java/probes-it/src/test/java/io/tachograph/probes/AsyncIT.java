@@ -237,10 +237,9 @@ class AsyncIT {
             }
             assertEquals(200, shop.get("/rest/goods/7/price"));
             assertEquals(200, shop.get("/static.txt"));
-            shop.root("GET /static.txt");
-            shop.root("GET /rest/goods/{id}/price");
+            // Each thread of the server has a buffer of its own, so the last request may arrive first.
             Map<String, Long> names =
-                    shop.roots().stream()
+                    shop.roots(2_202, call -> call.end != null).stream()
                             .collect(
                                     Collectors.groupingBy(
                                             call -> call.operation, Collectors.counting()));

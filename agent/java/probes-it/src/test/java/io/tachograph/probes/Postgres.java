@@ -18,22 +18,42 @@ import java.util.stream.Stream;
 final class Postgres implements AutoCloseable {
     private static final boolean IS_ROOT = System.getProperty("user.name").equals("root");
 
+    /** Maximum number of ports to try. */
+    private static final int ATTEMPTS_MAX = 10;
+
     /** Sorts directories by version. In the order of their names, 9.6 would be newer than 17. */
     static final Comparator<Path> NEWEST_FIRST =
             Comparator.comparingDouble(Postgres::version).reversed();
 
     private final Path programs = programs();
     private final Path directory = Files.createTempDirectory("tachograph-java-postgres-");
-    private final int port = freePort();
+    private int port;
 
     Postgres() throws IOException, InterruptedException {
         if (IS_ROOT) {
             start(List.of("chown", "postgres", directory.toString()));
         }
         run("initdb", "-U", "board", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync");
-        String options =
-                "-c listen_addresses=127.0.0.1 -c fsync=off -p " + port + " -k " + directory;
-        run("pg_ctl", "-w", "-t", "300", "-l", directory + "/log", "-o", options, "start");
+        listen();
+    }
+
+    /** Starts the server. If another program takes the free port first, tries another one. */
+    private void listen() throws IOException, InterruptedException {
+        for (int attempt = 1; ; attempt++) {
+            port = freePort();
+            String options =
+                    "-c listen_addresses=127.0.0.1 -c fsync=off -p " + port + " -k " + directory;
+            Path log = directory.resolve("log" + attempt);
+            try {
+                run("pg_ctl", "-w", "-t", "300", "-l", log.toString(), "-o", options, "start");
+                return;
+            } catch (IllegalStateException e) {
+                String said = Files.exists(log) ? Files.readString(log) : "no log";
+                if (attempt == ATTEMPTS_MAX || !said.contains("Address already in use")) {
+                    throw new IllegalStateException(said, e);
+                }
+            }
+        }
     }
 
     String url() {
