@@ -16,7 +16,7 @@ from statistics import median
 
 from .bodies import kept
 from .check import fault, value_error_max
-from ..common.client import Client, HttpError
+from ..common.client import Client, HttpError, Request
 from ..common.machine import load_average
 from .questions import Question, QuestionClass, Range
 from .reference import Reference
@@ -29,7 +29,7 @@ FAULTS_KEPT = 3
 SERVICE_UNAVAILABLE = 503
 REFUSALS_MAX = 600
 PAUSE_SECONDS = 0.1
-WARM_UP_SECONDS = 0.3
+WARM_UP_SECONDS = 0.2
 
 
 @dataclass
@@ -113,8 +113,7 @@ Costs = dict[str, dict[str, QueryCost]]
 
 
 def ask(systems: list[System], reference: Reference, classes: list[QuestionClass], costs: Costs) -> None:
-    """Adds the costs of the present process of each system. Before the measurement, each system runs the first queries of a
-    class without timing."""
+    """Adds the costs of the present process of each system."""
     for group in classes:
         row = costs.setdefault(group.name, {})
         for system in systems:
@@ -183,28 +182,35 @@ def accepted(write: Callable[[], None]) -> int:
 
 
 def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
-    """Whether the language of the system can express the queries of the class. If so, runs the first queries as warm-up, again
-    and again, because the first runs mostly read code into memory."""
+    """Whether the language of the system can express the queries of the class."""
     try:
-        requests = [system.request(question) for question in group.questions[:QUERIES_A_TURN]]
+        for question in group.questions[:QUERIES_A_TURN]:
+            system.request(question)
     except NotOffered as reason:
         cost.not_offered = str(reason)
-        return False
+    return cost.not_offered is None
+
+
+def _warm_up(client: Client, requests: list[Request]) -> None:
+    """Sends the requests again and again, directly before they are timed. The first runs mostly read code into memory, and a
+    system that was idle for a moment has given memory back and has cold caches. So a system that waits longer for its turn than
+    another one would look slower."""
     begun = time.monotonic()
     while True:
         for request in requests:
             try:
-                system.send(request)
+                client.send(request)
             except (OSError, HttpError):
-                return True  # the timed queries report the error
+                return  # the timed queries report the error
         if time.monotonic() - begun > WARM_UP_SECONDS:
-            return True
+            return
 
 
 def _ask_some(system: System, reference: Reference, questions: list[Question], cost: QueryCost) -> None:
     requests = [system.request(question) for question in questions]
     bodies: list[bytes | None] = []
     with system.client() as client:
+        _warm_up(client, requests)
         before = system.cpu_seconds()
         for request in requests:
             begun = time.perf_counter_ns()
