@@ -28,6 +28,8 @@ use token::Token;
 /// Environment variable with the address of the server. Used if `--server` is not given.
 pub const SERVER_VARIABLE: &str = "TACHO_URL";
 
+const QUERY_ID: &str = "x-tacho-query";
+
 /// Timeout of a request, except of [`Client::stream`]. Longer than the server's default time limit of a request, 60 s.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
 
@@ -46,6 +48,8 @@ struct Target {
     authority: String,
     named: Named,
     token: Option<Token>,
+    /// The id of the queries of this client (`docs/api.md`, running queries).
+    query: Option<String>,
 }
 
 /// The source of the address. Hints refer to this source.
@@ -86,7 +90,12 @@ impl Client {
             Named::Flag | Named::Default => failure,
         })?;
         let tls = is_encrypted.then(Tls::of_environment).transpose()?;
-        Ok(Self { target: Target { authority, named, token }, tls })
+        Ok(Self { target: Target { authority, named, token, query: None }, tls })
+    }
+
+    /// Gives the queries of this client an id. Only one of them can run at a time.
+    pub fn set_query(&mut self, id: String) {
+        self.target.query = Some(id);
     }
 
     /// The address of the server, if others in the network can read the token that is sent to it.
@@ -272,6 +281,9 @@ impl Connection {
         if let Some(token) = &self.target.token {
             request = request.header(AUTHORIZATION, token.header());
         }
+        if let Some(id) = &self.target.query {
+            request = request.header(QUERY_ID, id);
+        }
         let request = request
             .body(Full::new(body))
             .map_err(|e| Failure::usage(format!("{path:?} is not a path: {e}")))?;
@@ -446,6 +458,11 @@ fn refused(target: &Target, status: StatusCode, body: &str) -> Failure {
 /// The characters to encode: all except the unreserved ones of RFC 3986.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// Percent-encodes a part of a path (RFC 3986).
+pub fn encoded(part: &str) -> String {
+    utf8_percent_encode(part, &RESERVED).to_string()
+}
+
 /// Builds `path?name=value&...` from the given parameters, percent-encoded (RFC 3986).
 pub fn path<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> String {
     let mut out = path.to_owned();
@@ -514,7 +531,7 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target { authority: "a:1".into(), named: Named::Flag, token: None }
+        Target { authority: "a:1".into(), named: Named::Flag, token: None, query: None }
     }
 
     #[test]

@@ -13,6 +13,7 @@ import { Footer } from './footer';
 import { Identity } from './login';
 import { Help, Mark, Moon, Sun } from './icons';
 import { Notices } from './notices';
+import { Running } from './running';
 import { TimePicker } from './time-picker';
 
 const PAGES = [
@@ -92,6 +93,7 @@ export function Shell({ section, window: state, session, children }: Props) {
         {children}
       </main>
       <Footer status={status} end={state.end} />
+      <Running />
       <KeyList reference={help} />
     </>
   );

@@ -2,6 +2,7 @@
 // Path of one record: before, `crates/server/src/http/executions/answer.rs` writes the JSON; after, `pages/` draws
 // it.
 import { take, type Told } from './notices';
+import { begin, end } from './running';
 import { expire, state, type Session } from './session';
 import type { TimeWindow } from './time';
 
@@ -266,6 +267,24 @@ async function get<T>(path: string, params: Params, signal: AbortSignal): Promis
 }
 
 async function ask<T>(address: string, request: RequestInit): Promise<T> {
+  // A change is not stopped half way.
+  if (request.method !== undefined) return exchange<T>(address, request);
+  const own = new AbortController();
+  const stop = (): void => own.abort(new ApiError(0, 'stopped', 'you have stopped this request'));
+  const id = begin(address, stop);
+  const signals = [own.signal, ...(request.signal ? [request.signal] : [])];
+  try {
+    return await exchange<T>(address, {
+      ...request,
+      signal: AbortSignal.any(signals),
+      headers: { 'x-tacho-query': id },
+    });
+  } finally {
+    end(id);
+  }
+}
+
+async function exchange<T>(address: string, request: RequestInit): Promise<T> {
   let response: Response;
   const before = state.get();
   const headers = new Headers(request.headers);

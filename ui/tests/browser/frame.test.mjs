@@ -178,3 +178,34 @@ test('an unknown address links to the overview', async () => {
   assert.deepEqual(faults, []);
   await close();
 });
+
+test('a request of more than a second is shown with its progress, and can be stopped', async () => {
+  let id;
+  const { page, faults, close } = await open(browser, '#/traces?range=15m', {
+    prepare: async (page) => {
+      // This request stays open. The server does not get it, so its progress is not the server's.
+      await page.route(/api\/traces\?/, (route) => {
+        id = route.request().headers()['x-tacho-query'];
+      });
+      await page.route(/api\/queries$/, async (route) => {
+        const response = await route.fetch();
+        const answer = await response.json();
+        answer.data.queries.push({ id, progress: { pass: 2, done: 0.43, calls: 12_345_678 } });
+        await route.fulfill({ response, json: answer });
+      });
+    },
+  });
+  const run = page.getByRole('region', { name: 'Running requests' });
+  await run.waitFor();
+  await until('the progress is shown', async () =>
+    /^Search for traces \d+ s · 43 % of pass 2 · 12\s345\s678 calls read$/.test(
+      await run.locator('.run span').textContent(),
+    ),
+  );
+  await picture(page, 'running');
+  await run.getByRole('button', { name: 'Stop: Search for traces' }).click();
+  await run.waitFor({ state: 'detached' });
+  assert.match(await page.getByRole('alert').textContent(), /you have stopped this request/);
+  assert.deepEqual(faults, []);
+  await close();
+});

@@ -2,21 +2,23 @@
 //! directory, and printing.
 
 use std::fmt;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
+use indicatif::ProgressBar;
 use jiff::Timestamp;
 use serde_json::Value;
 use tacho_api::json::float;
 use tacho_api::printable::printable;
-use tacho_api::time;
+use tacho_api::{time, units};
 use tacho_query::promql;
 use tacho_store::ErrorKind;
 
 use crate::client::{self, Client, Named, SERVER_VARIABLE};
 use crate::failure::Failure;
+use crate::terminal::progress;
 
 /// Timeout of a request for a hint. Longer than the server's time limit for `/api/v1/matched`, 1 s.
 const HINT_TIME_MAX: Duration = Duration::from_secs(2);
@@ -189,9 +191,43 @@ impl Server {
         let path = client::path(path, params.iter().map(|(name, value)| (*name, value.as_deref())));
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
-        runtime.block_on(self.client()?.get_text(&path))
+        runtime.block_on(followed(self.client()?, &path))
     }
 }
+
+/// The time after which the progress of a request is shown, and between two looks at it.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Sends the request. If it takes long and stderr is a terminal, shows how far the server is.
+async fn followed(mut client: Client, path: &str) -> Result<String, Failure> {
+    if !io::stderr().is_terminal() {
+        return client.get_text(path).await;
+    }
+    let id = format!("cli-{}-{}", std::process::id(), now());
+    client.set_query(id.clone());
+    let mut answer = std::pin::pin!(client.get_text(path));
+    let mut shown: Option<ProgressBar> = None;
+    loop {
+        if let Ok(answer) = tokio::time::timeout(LOOK, &mut answer).await {
+            shown.iter().for_each(ProgressBar::finish_and_clear);
+            return answer;
+        }
+        // A server that does not answer in time reports no progress, for example because it is older.
+        let Ok(Ok(running)) = tokio::time::timeout(LOOK, client.get("/api/queries")).await else { continue };
+        let own = list(&running["data"], "queries").iter().find(|query| text(query, "id") == id);
+        let progress = own.map_or(&Value::Null, |query| &query["progress"]);
+        let bar = shown.get_or_insert_with(|| progress::bar(PERCENT, "computing"));
+        let percent = 100.0 * progress["done"].as_f64().unwrap_or(0.0);
+        // The cast is saturating.
+        bar.set_position(percent as u64);
+        bar.set_message(match progress.is_null() {
+            true => String::new(),
+            false => format!("{percent:.0} %, {} calls read", units::count(number(progress, "calls"))),
+        });
+    }
+}
+
+const PERCENT: u64 = 100;
 
 /// # Errors
 /// If there is no data directory at this path, or the path cannot be inspected.

@@ -20,6 +20,7 @@ mod merge;
 mod mistake;
 mod operations;
 mod probes;
+mod queries;
 mod query;
 mod repair;
 mod restore;
@@ -49,6 +50,7 @@ enum Command {
     Serve(serve::Serve),
     Demo(demo::Demo),
     Query(query::Query),
+    Queries(queries::Queries),
     Entries(entries::Entries),
     Traces(traces::Traces),
     Trace(trace::Trace),
@@ -90,6 +92,7 @@ impl Command {
             Self::Serve(serve) => serve.run(),
             Self::Demo(demo) => demo.run(),
             Self::Query(query) => query.run(),
+            Self::Queries(queries) => queries.run(),
             Self::Entries(entries) => entries.run(),
             Self::Traces(traces) => traces.run(),
             Self::Trace(trace) => trace.run(),

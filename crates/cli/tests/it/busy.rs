@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use serde_json::Value;
 use tacho_store::MemoryDriver;
 use tacho_store::layer::faults::{Faults, Faulty};
 
 use crate::support::inside::Inside;
-use crate::support::{Response, Server, request, wait_for};
+use crate::support::{Response, Server, request, run, wait_for};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Number of bodies of [`BODY_BYTES`] that fit into the budget. The budget is
@@ -146,4 +147,41 @@ fn a_third_merge_request_gets_429() {
     for asked in asking {
         asked.join().unwrap().unwrap();
     }
+}
+
+#[test]
+fn a_running_query_is_listed_and_stopped_by_the_command() {
+    let driver = Arc::new(Faulty::new(MemoryDriver::new(), Faults::default()));
+    let server = Inside::start(driver.clone(), BODY_BYTES);
+    let url = format!("http://{}", server.http);
+    let queries = |more: &[&str]| run(&[&["queries", "--server", &url], more].concat());
+    assert_eq!(request(server.http, "POST", "/write", &[], b"x value=1 1\n").status, 204);
+    assert_eq!(request(server.http, "POST", "/api/flush", &[], b"").status, 204);
+    assert_eq!(queries(&[]), (Some(0), String::new(), "no query is running\n".into()));
+    let (code, _, error) = queries(&["--stop", "a/b"]);
+    assert_eq!(
+        (code, error.lines().next()),
+        (Some(1), Some("error: no query with the id \"a/b\" is running"))
+    );
+    driver.freeze();
+    let asked = {
+        let url = url.clone();
+        std::thread::spawn(move || run(&["query", "x + 7", "--time", "1", "--server", &url]))
+    };
+    let id = wait_for("the query in the list", || {
+        assert!(!asked.is_finished(), "the query has ended before it was listed");
+        let (_, out, _) = queries(&["--json"]);
+        let answer: Value = serde_json::from_str(&out).unwrap();
+        answer["data"]["queries"][0]["id"].as_str().map(str::to_owned)
+    });
+    let (_, table, _) = queries(&[]);
+    assert!(
+        table.starts_with("ID ") && table.contains("GET /api/v1/query  query=x + 7 time=1"),
+        "{table}"
+    );
+    assert_eq!(queries(&["--stop", &id]), (Some(0), format!("stopped {id}\n"), String::new()));
+    let (code, out, error) = asked.join().unwrap();
+    assert_eq!((code, &*out), (Some(1), ""), "{error}");
+    assert!(error.contains("the query was stopped by a request to /api/queries"), "{error}");
+    driver.thaw();
 }

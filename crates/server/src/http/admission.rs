@@ -5,7 +5,7 @@
 //! including the reception of its body. No handler starts before the whole body is received, except the handlers of `/healthz`,
 //! `/readyz` and `/metrics`: they ignore the body, and need no permit.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use tokio::sync::OwnedSemaphorePermit;
@@ -16,11 +16,14 @@ use super::error::ApiError;
 use super::write::count_wait;
 use crate::decoding::FORM_BYTES_MAX;
 
-pub async fn admitted(
-    app: &App,
-    route: &str,
-    request: Request,
-) -> Result<(Request, Option<OwnedSemaphorePermit>), ApiError> {
+/// A request whose body is received, with its permit.
+pub struct Admitted {
+    pub request: Request,
+    pub body: Bytes,
+    pub place: Option<OwnedSemaphorePermit>,
+}
+
+pub async fn admitted(app: &App, route: &str, request: Request) -> Result<Admitted, ApiError> {
     let (head, body) = request.into_parts();
     let protocol = protocol(route);
     let bytes_max = if protocol.is_some() { app.config.body_bytes_max } else { FORM_BYTES_MAX };
@@ -34,7 +37,8 @@ pub async fn admitted(
         let message = format!("{} requests are being served already", app.config.requests_max);
         ApiError::unavailable(message, 1)
     })?;
-    Ok((Request::from_parts(head, Body::from(bytes)), Some(place)))
+    let request = Request::from_parts(head, Body::from(bytes.clone()));
+    Ok(Admitted { request, body: bytes, place: Some(place) })
 }
 
 /// Refuses a transfer coding other than a single `chunked` (RFC 9112, section 6.1). Hyper decodes only `chunked`, so a handler

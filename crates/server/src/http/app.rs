@@ -13,6 +13,7 @@ use super::executions::fetch::{LIGHT_BLOCK_BYTES_MAX, block_bytes_max};
 use super::origin;
 use super::prometheus::ResultCache;
 use super::route::Needs;
+use super::running::Queries;
 use crate::access::{Access, Gate, View, Whole, Writer};
 use crate::config::{Config, memory};
 use crate::control::Control;
@@ -70,6 +71,8 @@ pub struct App {
     /// One permit per request, from the end of its body until its response begins. Health checks and `/metrics` need none.
     pub(super) permits: Arc<Semaphore>,
     pub(super) names: origin::Names,
+    /// The requests that read records now.
+    pub(super) asked: Arc<Queries>,
 }
 
 impl App {
@@ -114,6 +117,7 @@ impl App {
             services: Arc::default(),
             permits,
             names,
+            asked: Arc::default(),
         })
     }
 

@@ -80,6 +80,15 @@ impl ApiError {
         Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message) }
     }
 
+    /// A query that was stopped by `DELETE /api/queries/{id}`.
+    pub fn stopped() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "canceled",
+            "the query was stopped by a request to /api/queries",
+        )
+    }
+
     /// A request whose work continues after the time limit. `obstacle` is a condition of the store that may delay the work.
     pub fn continues(seconds: u64, obstacle: Option<&tacho_store::Error>) -> Self {
         let obstacle = obstacle.map_or(String::new(), |obstacle| format!("; {obstacle}"));

@@ -8,12 +8,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::body::Bytes;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::admin::{self, Late};
+use super::admission::Admitted;
 use super::app::App;
 use super::door::{Peer, Visit};
 use super::error::ApiError;
@@ -38,7 +40,7 @@ pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next
     let visit = Visit::new(&app, route, &method, request.uri(), address);
     let mut response = match let_in(&app, &visit, &mut request) {
         Ok(access) => {
-            let response = bounded(&app, route, request, next, gzip).await;
+            let response = bounded(&app, (&visit, access.as_ref()), request, next, gzip).await;
             visit.note(&app.gate, access.as_ref(), &response);
             response
         }
@@ -66,7 +68,14 @@ fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<
     Ok(access)
 }
 
-async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: bool) -> Response {
+async fn bounded(
+    app: &App,
+    (visit, access): (&Visit<'_>, Option<&Access>),
+    request: Request,
+    next: Next,
+    gzip: bool,
+) -> Response {
+    let route = visit.route;
     // A busy server must also answer health checks and `/metrics`.
     let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics");
     if !is_let_in && request.extensions().get::<Reserve>().is_some() {
@@ -75,9 +84,22 @@ async fn bounded(app: &App, route: &str, request: Request, next: Next, gzip: boo
     }
     let limit = app.config.request_time_max;
     let answer = async {
-        let (request, place) =
-            if is_let_in { (request, None) } else { admission::admitted(app, route, request).await? };
-        let response = next.run(request).await;
+        let admitted = match is_let_in {
+            true => Admitted { request, body: Bytes::new(), place: None },
+            false => admission::admitted(app, route, request).await?,
+        };
+        let Admitted { mut request, body, place } = admitted;
+        let place_of = (route, visit.need, app.clock.now());
+        let response = match app.asked.enter(place_of, &request, body, access)? {
+            None => next.run(request).await,
+            Some(listed) => {
+                request.extensions_mut().insert(listed.query.clone());
+                tokio::select! {
+                    response = next.run(request) => response,
+                    () = listed.query.stopped() => return Err(ApiError::stopped()),
+                }
+            }
+        };
         let share = app.answers.share(&response)?;
         let response = compress::compress(response, gzip).await;
         // Clients that do not read their responses must not take the permits of other requests.

@@ -29,8 +29,10 @@ mod page;
 mod params;
 mod probes;
 mod prometheus;
+mod queries;
 mod records;
 pub mod route;
+mod running;
 mod session;
 mod snapshots;
 mod status;
@@ -54,6 +56,7 @@ pub fn routes() -> Vec<Route> {
         session::routes(),
         prometheus::routes(),
         executions::routes(),
+        queries::routes(),
         write::routes(),
         import::routes(),
         export::routes(),

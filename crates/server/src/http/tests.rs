@@ -434,7 +434,7 @@ async fn a_path_that_is_not_utf8_is_an_error_in_json() {
             }
         }
     }
-    assert_eq!(asked, 5, "routes with a placeholder");
+    assert_eq!(asked, 6, "routes with a placeholder");
 }
 
 /// Series without long labels.
@@ -477,4 +477,65 @@ async fn the_series_of_counts_share_the_memory_of_answers() {
         assert_eq!((status, &answer["data"]["accepted"]), (StatusCode::OK, &json!(5_000)), "{path}");
         assert_eq!(held(), 0, "{path}");
     }
+}
+
+/// Sends a request with a chosen id of its query.
+async fn ask_as(app: Arc<App>, id: String, path: String) -> Answered {
+    send(app, Request::get(path).header("X-Tacho-Query", id), Body::empty()).await
+}
+
+#[tokio::test]
+async fn a_running_query_is_listed_with_its_progress_and_can_be_stopped() {
+    let busy = Busy::start(executions(), |app| app.light_block_bytes_max = 0).await;
+    let heavy = busy.take_heavy();
+    let asked = ask_as(busy.app.clone(), "page-1".into(), CALL_TREE.into());
+    let named = busy.until_it_holds(&busy.app.heavy, CALL_TREE, asked).await;
+    let query = "/api/v1/query?query=m%20%2B+1&time=1";
+    let queries: Vec<OwnedSemaphorePermit> =
+        (0..QUERIES_MAX).map(|_| busy.app.queries.clone().try_acquire_owned().unwrap()).collect();
+    let unnamed = busy.ask_until_it_waits_for(&busy.app.queries, query).await;
+    let (status, answer) = ask(busy.app.clone(), "/api/queries".into()).await;
+    let list = answer["data"]["queries"].as_array().unwrap();
+    assert_eq!((status, list.len()), (StatusCode::OK, 2), "{answer}");
+    let [first, second] = [&list[0], &list[1]];
+    assert_eq!(
+        [&first["id"], &first["request"], &first["token"], &first["parameters"]],
+        [&json!("page-1"), &json!("GET /api/calltree"), &Json::Null, &json!([["start", "0"], ["end", "2"]])]
+    );
+    // The attempt without memory has read the only series, and now waits.
+    assert_eq!(first["progress"], json!({ "pass": 1, "done": 1.0, "calls": 1 }));
+    assert_eq!(second["parameters"], json!([["query", "m + 1"], ["time", "1"]]));
+    assert_eq!((&second["id"], &second["progress"]), (&json!("1"), &Json::Null));
+    let (status, answer) = ask_as(busy.app.clone(), "page-1".into(), CALL_TREE.into()).await;
+    assert_eq!((status, &answer["errorType"]), (StatusCode::BAD_REQUEST, &json!("bad_data")), "{answer}");
+    for (id, asked) in [("page-1", named), ("1", unnamed)] {
+        let stop = || request(busy.app.clone(), "DELETE", format!("/api/queries/{id}"));
+        assert_eq!(stop().await, (StatusCode::NO_CONTENT, Json::Null), "{id}");
+        let (status, answer) = asked.await.unwrap();
+        assert_eq!((status, &answer["errorType"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("canceled")));
+        assert_eq!(stop().await.0, StatusCode::NOT_FOUND, "{id}");
+    }
+    assert_eq!(busy.app.metrics.queries_cancelled.with([]).get(), 1, "only the call tree had begun");
+    drop((heavy, queries));
+    assert_eq!(busy.free(), [1, QUERIES_MAX, ANALYSES_MAX]);
+}
+
+#[tokio::test]
+async fn a_token_sees_and_stops_only_its_own_queries() {
+    let (busy, [header, other]) = with_limits(executions(), [9, 8]).await;
+    let heavy = busy.take_heavy();
+    let as_token = |header: &String, method: &str, path: &str| {
+        let builder = Request::builder().method(method).uri(path).header("Authorization", header);
+        send(busy.app.clone(), builder, Body::empty())
+    };
+    let asked = as_token(&header, "GET", CALL_TREE);
+    let waiting = busy.until_it_holds(&busy.app.heavy, CALL_TREE, asked).await;
+    for (header, expect) in [(&header, 1), (&other, 0)] {
+        let (_, answer) = as_token(header, "GET", "/api/queries").await;
+        assert_eq!(answer["data"]["queries"].as_array().map(Vec::len), Some(expect), "{answer}");
+    }
+    let stop = async |header| as_token(header, "DELETE", "/api/queries/1").await.0;
+    assert_eq!([stop(&other).await, stop(&header).await], [StatusCode::NOT_FOUND, StatusCode::NO_CONTENT]);
+    assert_eq!(waiting.await.unwrap().0, StatusCode::SERVICE_UNAVAILABLE);
+    drop(heavy);
 }

@@ -14,6 +14,7 @@ use tacho_store::{Damages, Error, ErrorKind, Having, Needed, Read};
 
 use crate::access::View;
 use crate::http::error::ApiError;
+use crate::http::running::Progress;
 
 /// Memory limit for the blocks of a trace or a call tree, bytes: some 30 million calls. The analysis may take five times as much
 /// memory in addition to the blocks. All other analyses add the blocks to a [`Fold`] one by one, and need no such limit.
@@ -59,7 +60,7 @@ impl Wanted<'_> {
 /// # Errors
 /// `Limit` when the blocks have more than `bytes_max` bytes. Other errors of the store.
 pub async fn blocks(
-    store: &View,
+    context: (&View, &Progress),
     wanted: Wanted<'_>,
     range: TimeRange,
     bytes_max: usize,
@@ -70,7 +71,8 @@ pub async fn blocks(
         Some(known) => Needed::Traces { accepts: &is_wanted, only: true, known: Some(known) },
         None => Needed::All,
     };
-    kept(store, (wanted, needed, range), &AtomicUsize::new(bytes_max), Summaries::Unused, &|_, _| true).await
+    kept(context, (wanted, needed, range), &AtomicUsize::new(bytes_max), Summaries::Unused, &|_, _| true)
+        .await
 }
 
 /// Gets the summary of a chunk, or a text about a damaged summary. Returns whether the summary replaces the blocks of the
@@ -127,14 +129,24 @@ impl Notes {
 /// Reads the selected blocks and returns those that `keep` accepts. A block that `keep` refuses is freed before the next block
 /// of its series is decoded. If `summaries` are used, they decide which chunks are read, and `needed` is ignored.
 async fn kept(
-    store: &View,
+    (store, progress): (&View, &Progress),
     (wanted, needed, range): (Wanted<'_>, Needed<'_>, TimeRange),
     room: &AtomicUsize,
     summaries: Summaries<'_>,
     keep: &(impl Fn(&Labels, &ExecutionBlock) -> bool + Sync),
 ) -> Result<Read<Vec<SourceBlock>>, Error> {
-    let reads = store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, labels)| async move {
-        let keep = |block: &ExecutionBlock| keep(&labels, block);
+    let found = store.find(Kind::Execution, &wanted.matchers());
+    progress.begin(found.len());
+    let reads = found.into_iter().map(|(id, labels)| async move {
+        let of_series = progress.series();
+        let keep = |block: &ExecutionBlock| {
+            of_series.read(block.calls());
+            // Chunks with a rank are not read in the order of time.
+            if !matches!(summaries, Summaries::Ranked(..)) {
+                of_series.reached(share(range, block.range().end));
+            }
+            keep(&labels, block)
+        };
         let sum = |summary: Result<&CallSummary, String>| match summaries {
             Summaries::Summed(sum) => sum(&labels, summary),
             Summaries::Unused | Summaries::Ranked(..) => false,
@@ -161,6 +173,12 @@ async fn kept(
     Ok(all)
 }
 
+/// The share of the range that is before this time.
+fn share(range: TimeRange, at: Timestamp) -> f64 {
+    let length = |from: Timestamp, to: Timestamp| to.saturating_sub(from) as f64;
+    length(range.start, at) / length(range.start, range.end).max(1.0)
+}
+
 struct Cache {
     scope: Scope,
     blocks: Vec<SourceBlock>,
@@ -171,7 +189,7 @@ struct Cache {
 /// summaries. All other passes read the range from the store. The answer may be incomplete, because the memory of an analysis is
 /// bounded.
 pub async fn folded<F: Fold + Send>(
-    store: &View,
+    (store, progress): (&View, &Progress),
     (service, range): (Option<&str>, TimeRange),
     cache_bytes_max: usize,
     mut fold: F,
@@ -198,7 +216,7 @@ pub async fn folded<F: Fold + Send>(
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         store.begin_pass();
         let mut damaged = DamagedSummaries::default();
-        let read = pass(store, (service, range), (scope, &room), &mut fold, &mut damaged).await?;
+        let read = pass((store, progress), (service, range), (scope, &room), &mut fold, &mut damaged).await?;
         if damaged.count > summaries.count {
             summaries = damaged;
         }
@@ -284,7 +302,7 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
 /// `fold` does not need the chunk. Returns the blocks if `room` is enough for all, and no chunk was skipped because of its rank
 /// or its attributes.
 async fn pass(
-    store: &View,
+    context: (&View, &Progress),
     (service, range): (Option<&str>, TimeRange),
     (scope, room): (Scope, &AtomicUsize),
     fold: &mut (impl Fold + Send),
@@ -325,7 +343,7 @@ async fn pass(
     };
     let keep = |labels: &Labels, block: &ExecutionBlock| passing.keep(labels, block);
     let room = AtomicUsize::new(usize::MAX);
-    let Read { records, damages } = kept(store, (wanted, needed, range), &room, summaries, &keep).await?;
+    let Read { records, damages } = kept(context, (wanted, needed, range), &room, summaries, &keep).await?;
     let records = passing.all_fit.into_inner().then_some(records);
     Ok(Read { records, damages })
 }

@@ -20,6 +20,7 @@ use tacho_store::{Damages, Piece};
 use super::fetch::Pieces;
 use crate::access::View;
 use crate::http::executions::fetch;
+use crate::http::running::Progress;
 use crate::read::unmatched::metric_of_calls;
 
 #[derive(Default)]
@@ -36,7 +37,7 @@ pub fn counted(selection: &Selection) -> Option<(&'static str, Counts)> {
 
 /// `room` is the number of samples that the query may still read. `Ok(None)` when the series have more samples.
 pub async fn read(
-    store: &View,
+    (store, progress): (&View, &Progress),
     Selection { matchers, range, .. }: &Selection,
     (name, counts): (&'static str, Counts),
     now: Timestamp,
@@ -58,7 +59,7 @@ pub async fn read(
         matchers.iter().find(|matcher| matcher.label() == "service" && matcher.op() == MatchOp::Equal);
     let service = service.map(Matcher::value).filter(|service| !service.is_empty());
     let selected = (service, counters.range());
-    let (read, notes) = fetch::folded(store, selected, 0, counters).await?;
+    let (read, notes) = fetch::folded((store, progress), selected, 0, counters).await?;
     if read.records.is_over {
         return Ok(None);
     }

@@ -16,6 +16,7 @@ use super::calls;
 use super::series::unless_many;
 use crate::access::View;
 use crate::http::error::ApiError;
+use crate::http::running::Progress;
 
 pub(super) type Pieces = (Arc<Labels>, Vec<tacho_store::Piece>);
 
@@ -100,7 +101,7 @@ pub fn find(
 /// Reads the samples of the selections. Fails as soon as the limit on samples is exceeded. The series that are computed from
 /// calls (`calls.rs`) end at `now`.
 pub async fn selections(
-    store: &View,
+    (store, progress): (&View, &Progress),
     selections: &[Selection],
     found: &[Series],
     limits: &Limits,
@@ -123,7 +124,7 @@ pub async fn selections(
         let has_data = |(_, pieces): &Pieces| pieces.iter().any(|piece| !piece.is_empty());
         let mut series: Vec<Pieces> = series.filter(has_data).collect();
         if let Some(counted) = calls::counted(selection) {
-            let read = calls::read(store, selection, counted, now, &room).await;
+            let read = calls::read((store, progress), selection, counted, now, &room).await;
             let read = read.map_err(|error| Failed::Other(error.into()))?;
             let read = read.ok_or_else(|| Failed::Over(over("samples", limits.samples_max)))?;
             fetched.damages.extend(read.damages);

@@ -22,8 +22,9 @@ use tacho_query::promql;
 
 use super::error::ApiError;
 use super::params::Params;
+use super::running::Asker;
 use super::turn::{Asked, Running, away, turn};
-use crate::access::{Access, View};
+use crate::access::View;
 use crate::http::app::App;
 use crate::http::route::{Need, Route};
 pub(super) use cache::ResultCache;
@@ -49,22 +50,23 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn query(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+async fn query(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
     let at = params.time("time")?.unwrap_or_else(|| app.clock.now());
-    evaluate(&app, access, &params, promql::Params::instant(at)).await
+    evaluate(&app, asker, &params, promql::Params::instant(at)).await
 }
 
-async fn query_range(State(app): State<Arc<App>>, access: Access, params: Params) -> Answer {
+async fn query_range(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
     let start = params.time("start")?.ok_or_else(|| ApiError::missing("start"))?;
     let end = params.time("end")?.ok_or_else(|| ApiError::missing("end"))?;
     let step = params.duration("step")?.ok_or_else(|| ApiError::missing("step"))?;
     if end < start {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
-    evaluate(&app, access, &params, promql::Params::range(start, end, step)).await
+    evaluate(&app, asker, &params, promql::Params::range(start, end, step)).await
 }
 
-async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Params) -> Answer {
+async fn evaluate(app: &App, asker: Asker, params: &Params, mut at: promql::Params) -> Answer {
+    let access = asker.access();
     let mut watch = Watch::start();
     if let Some(lookback) = params.duration("lookback_delta")? {
         at.lookback = lookback;
@@ -77,7 +79,7 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     let wants_stats = params.get("stats").is_some_and(|stats| stats != "false");
     let uses_cache = uses_cache(params)? && !wants_stats;
     let looked = match at.step {
-        Some(_) if uses_cache => app.results.look(app.view(&access), &access, &text, &at),
+        Some(_) if uses_cache => app.results.look(app.view(access), access, &text, &at),
         Some(_) => app.results.bypass(),
         None => Looked::Bypass,
     };
@@ -97,9 +99,9 @@ async fn evaluate(app: &App, access: Access, params: &Params, mut at: promql::Pa
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();
-    let (is_light, series_inline_max) = (is_light(&app.view(&access), &text), series_inline_max(&text));
+    let (is_light, series_inline_max) = (is_light(&app.view(access), &text), series_inline_max(&text));
     let question =
-        Question { access, text, at, is_light, series_inline_max, limit, wants_stats, fill, watch, running };
+        Question { asker, text, at, is_light, series_inline_max, limit, wants_stats, fill, watch, running };
     let answer = question.answer(app, turn).await;
     asked.answered();
     answer

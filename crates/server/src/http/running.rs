@@ -1,0 +1,330 @@
+//! The list of running queries, and their progress.
+//!
+//! A request that reads records is listed from its admission (`guard.rs`) until its response begins. The client may choose the
+//! id, so that it can ask for the progress of its own query. A stopped query is dropped, which cancels its work. `queries.rs`
+//! has the requests about the list.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Uri};
+use serde_json::{Value, json};
+use tacho_model::Timestamp;
+use tokio::sync::Notify;
+
+use super::error::ApiError;
+use super::route::Need;
+use crate::access::Access;
+use crate::access::token::Role;
+
+/// The id that the client chooses for its query.
+const ID: &str = "x-tacho-query";
+/// Limit on the length of a chosen id.
+const ID_BYTES_MAX: usize = 64;
+/// Limit on the shown parameters of a query. Longer ones are cut.
+const SHOWN_BYTES_MAX: usize = 1_024;
+
+/// Requests about running queries are not listed.
+pub const LIST: &str = "/api/queries";
+pub const ONE: &str = "/api/queries/{id}";
+
+/// Parts of a series, for [`Progress`].
+const PARTS: u64 = 1_000;
+
+/// How far a query about calls is. It may read the series several times, in several passes.
+#[derive(Debug, Default)]
+pub struct Progress {
+    passes: AtomicU64,
+    /// Of the current pass, in parts of a series.
+    total: AtomicU64,
+    done: AtomicU64,
+    /// Calls read in all passes.
+    calls: AtomicU64,
+}
+
+impl Progress {
+    /// Begins a pass over this number of series.
+    pub fn begin(&self, series: usize) {
+        self.passes.fetch_add(1, Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(PARTS.saturating_mul(series as u64), Ordering::Relaxed);
+    }
+
+    pub const fn series(&self) -> OfSeries<'_> {
+        OfSeries { progress: self, done: AtomicU64::new(0) }
+    }
+
+    /// `None` before the first pass.
+    fn to_json(&self) -> Value {
+        let [passes, total, done, calls] =
+            [&self.passes, &self.total, &self.done, &self.calls].map(|number| number.load(Ordering::Relaxed));
+        match passes {
+            0 => Value::Null,
+            _ => {
+                json!({ "pass": passes, "done": done.min(total) as f64 / total.max(1) as f64, "calls": calls })
+            }
+        }
+    }
+}
+
+/// The progress of one series in a pass. The series is done when this is dropped.
+pub struct OfSeries<'a> {
+    progress: &'a Progress,
+    done: AtomicU64,
+}
+
+impl OfSeries<'_> {
+    pub fn read(&self, calls: usize) {
+        self.progress.calls.fetch_add(calls as u64, Ordering::Relaxed);
+    }
+
+    /// Reports that this share of the series is done, 0 to 1. A smaller share than before changes nothing.
+    pub fn reached(&self, share: f64) {
+        // The cast is saturating.
+        let parts = (share.clamp(0.0, 1.0) * PARTS as f64) as u64;
+        let before = self.done.fetch_max(parts, Ordering::Relaxed);
+        self.progress.done.fetch_add(parts.saturating_sub(before), Ordering::Relaxed);
+    }
+}
+
+impl Drop for OfSeries<'_> {
+    fn drop(&mut self) {
+        self.reached(1.0);
+    }
+}
+
+/// A running query.
+pub struct Query {
+    method: Method,
+    uri: Uri,
+    /// The body of a POST with a form.
+    form: Bytes,
+    access: Access,
+    begun: (Timestamp, Instant),
+    pub progress: Progress,
+    stop: Notify,
+}
+
+impl Query {
+    pub fn stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Returns when the query is stopped.
+    pub async fn stopped(&self) {
+        self.stop.notified().await;
+    }
+
+    pub fn to_json(&self, id: &Id) -> Value {
+        let parameters = match self.form.is_empty() {
+            true => self.uri.query().unwrap_or_default().as_bytes(),
+            false => &self.form,
+        };
+        let shown = parameters.get(..SHOWN_BYTES_MAX).unwrap_or(parameters);
+        let (started, begun) = self.begun;
+        json!({
+            "id": id.text(),
+            "request": format!("{} {}", self.method, self.uri.path()),
+            "parameters": form_urlencoded::parse(shown).collect::<Vec<_>>(),
+            "token": self.access.name(),
+            "started": started.to_string(),
+            "seconds": begun.elapsed().as_secs_f64(),
+            "progress": self.progress.to_json(),
+        })
+    }
+
+    /// Whether the asker may see and stop the query: its own, or any with a token of the role `admin` without a selector.
+    fn is_open_to(&self, asker: &Access) -> bool {
+        self.access.name() == asker.name() || asker.permits(Role::Admin) && asker.whole().is_some()
+    }
+}
+
+#[derive(Default)]
+pub struct Queries {
+    running: Mutex<BTreeMap<Id, Arc<Query>>>,
+    last: AtomicU64,
+}
+
+/// Chosen by the client, or a number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Id {
+    Given(Box<str>),
+    Own(u64),
+}
+
+impl Id {
+    /// # Errors
+    /// When the chosen id is malformed. Numbers are reserved for the server.
+    fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+        let Some(value) = headers.get(ID) else { return Ok(None) };
+        let text = value.to_str().unwrap_or_default();
+        let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if text.len() <= ID_BYTES_MAX
+            && text.bytes().all(is_of_id)
+            && text.bytes().any(|b| !b.is_ascii_digit())
+        {
+            return Ok(Some(Self::Given(text.into())));
+        }
+        let form = "give up to 64 letters, digits and hyphens, not only digits";
+        Err(ApiError::bad(format!("header X-Tacho-Query: {text:?} is not an id: {form}")))
+    }
+
+    pub fn parse(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Given(text.into()), Self::Own)
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Given(text) => text.to_string(),
+            Self::Own(number) => number.to_string(),
+        }
+    }
+}
+
+/// A listed query. It is removed from the list when this is dropped.
+pub struct Listed {
+    queries: Arc<Queries>,
+    id: Id,
+    pub query: Arc<Query>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.queries.lock().remove(&self.id);
+    }
+}
+
+impl Queries {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Id, Arc<Query>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists a request, if it reads records.
+    ///
+    /// # Errors
+    /// When the client has chosen a malformed id, or that of another running query.
+    pub fn enter(
+        self: &Arc<Self>,
+        (route, need, now): (&str, Need, Timestamp),
+        request: &Request,
+        form: Bytes,
+        access: Option<&Access>,
+    ) -> Result<Option<Listed>, ApiError> {
+        let Some(access) = access.filter(|_| matches!(need, Need::Read | Need::ReadWhole)) else {
+            return Ok(None);
+        };
+        if matches!(route, LIST | ONE) {
+            return Ok(None);
+        }
+        let id = Id::of(request.headers())?
+            .unwrap_or_else(|| Id::Own(self.last.fetch_add(1, Ordering::Relaxed) + 1));
+        let query = Arc::new(Query {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            form,
+            access: access.clone(),
+            begun: (now, Instant::now()),
+            progress: Progress::default(),
+            stop: Notify::new(),
+        });
+        let mut running = self.lock();
+        if running.contains_key(&id) {
+            return Err(ApiError::bad(format!(
+                "header X-Tacho-Query: a query with the id {:?} is running",
+                id.text()
+            )));
+        }
+        running.insert(id.clone(), query.clone());
+        drop(running);
+        Ok(Some(Listed { queries: self.clone(), id, query }))
+    }
+
+    /// The queries that the asker may see and stop, the oldest first.
+    pub fn open_to(&self, asker: &Access) -> Vec<(Id, Arc<Query>)> {
+        let running = self.lock();
+        let open = running.iter().filter(|(_, query)| query.is_open_to(asker));
+        let mut open: Vec<(Id, Arc<Query>)> = open.map(|(id, query)| (id.clone(), query.clone())).collect();
+        drop(running);
+        open.sort_by_key(|(_, query)| query.begun);
+        open
+    }
+}
+
+/// Whose request it is, and the progress that the asker can look at. For routes with the need [`Need::Read`] or
+/// [`Need::ReadWhole`].
+pub struct Asker(Arc<Query>);
+
+impl Asker {
+    pub fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    pub fn progress(&self) -> &Progress {
+        &self.0.progress
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Asker {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = parts.extensions.get::<Arc<Query>>().cloned();
+        query
+            .map(Self)
+            .ok_or_else(|| ApiError::internal("the handler has an asker, but its request is not listed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn progress_is_the_share_of_all_series_of_a_pass() {
+        let progress = Progress::default();
+        assert_eq!(progress.to_json(), Value::Null);
+        progress.begin(4);
+        drop(progress.series());
+        let second = progress.series();
+        second.read(7);
+        for (share, expect) in [(0.5, 0.375), (0.25, 0.375), (f64::NAN, 0.375), (9.0, 0.5)] {
+            second.reached(share);
+            assert_eq!(progress.to_json(), json!({ "pass": 1, "done": expect, "calls": 7 }), "{share}");
+        }
+        drop(second);
+        progress.begin(0);
+        assert_eq!(progress.to_json(), json!({ "pass": 2, "done": 0.0, "calls": 7 }));
+    }
+
+    #[test]
+    fn a_chosen_id_is_not_a_number() {
+        let long = "a".repeat(ID_BYTES_MAX);
+        let longer = format!("{long}a");
+        for (text, is_accepted) in [
+            ("page-1", true),
+            ("A", true),
+            ("-", true),
+            (&long, true),
+            (&longer, false),
+            ("17", false),
+            ("", false),
+            ("a b", false),
+            ("a/b", false),
+            ("\u{e4}", false),
+        ] {
+            let headers = HeaderMap::from_iter([(
+                ID.parse().unwrap(),
+                HeaderValue::from_bytes(text.as_bytes()).unwrap(),
+            )]);
+            assert_eq!(Id::of(&headers).is_ok(), is_accepted, "{text:?}");
+        }
+        assert_eq!(Id::of(&HeaderMap::new()).unwrap(), None);
+    }
+}
