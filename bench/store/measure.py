@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from statistics import median
@@ -192,18 +193,17 @@ def _offers(system: System, group: QuestionClass, cost: QueryCost) -> bool:
 
 
 def _warm_up(client: Client, requests: list[Request]) -> None:
-    """Sends the requests again and again, directly before they are timed. The first runs mostly read code into memory, and a
+    """Sends each request at least once, for `WARM_UP_SECONDS` together, directly before they are timed. The first runs mostly read code into memory, and a
     system that was idle for a moment has given memory back and has cold caches. So a system that waits longer for its turn than
     another one would look slower."""
     begun = time.monotonic()
-    while True:
-        for request in requests:
-            try:
-                client.send(request)
-            except (OSError, HttpError):
-                return  # the timed queries report the error
-        if time.monotonic() - begun > WARM_UP_SECONDS:
+    for nth, request in enumerate(cycle(requests)):
+        if nth >= len(requests) and time.monotonic() - begun > WARM_UP_SECONDS:
             return
+        try:
+            client.send(request)
+        except (OSError, HttpError):
+            return  # the timed queries report the error
 
 
 def _ask_some(system: System, reference: Reference, questions: list[Question], cost: QueryCost) -> None:

@@ -28,6 +28,7 @@ use token::Token;
 /// Environment variable with the address of the server. Used if `--server` is not given.
 pub const SERVER_VARIABLE: &str = "TACHO_URL";
 
+/// Header with the id that the client chooses for a query (`docs/api.md`, Running queries).
 const QUERY_ID: &str = "x-tacho-query";
 
 /// Timeout of a request, except of [`Client::stream`]. Longer than the server's default time limit of a request, 60 s.

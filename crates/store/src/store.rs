@@ -27,7 +27,7 @@ use crate::intake::Intake;
 use crate::lock::DirectoryLock;
 use crate::options::Options;
 use crate::pin::{self, Pinned};
-use crate::read::{self, ChunkInfo, Needed, Reader};
+use crate::read::{self, ChunkInfo, Needed, Reader, Steps};
 use crate::recover::recover;
 use crate::shared::{Metadata, Progress};
 use crate::stats::Stats;
@@ -283,7 +283,7 @@ impl Store {
         room: &AtomicUsize,
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
-        read::series::executions(&self.reader, id, range, room, Needed::All, keep).await
+        read::series::executions(&self.reader, id, range, room, (Needed::All, &|_, _| ()), keep).await
     }
 
     /// Like [`Store::executions_within`], for the needed blocks. Of other stored blocks, only the filters are read, or a few
@@ -296,7 +296,7 @@ impl Store {
         id: SeriesId,
         range: TimeRange,
         room: &AtomicUsize,
-        needed: Needed<'_>,
+        needed: (Needed<'_>, Steps<'_>),
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
         read::series::executions(&self.reader, id, range, room, needed, keep).await

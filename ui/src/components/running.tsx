@@ -13,7 +13,7 @@ const NAMES: Record<string, string> = {
   'api/calltree': 'Call tree',
   'api/graph': 'Graph',
   'api/v1/query': 'Query',
-  'api/v1/query_range': 'Query',
+  'api/v1/query_range': 'Query over time',
   'api/v1/entries': 'Search for entries',
 };
 

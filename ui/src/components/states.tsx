@@ -46,7 +46,7 @@ export function Failure({ error }: { error: Error }) {
 
 function titleOf(error: Error): string {
   if (!(error instanceof ApiError)) return 'The page failed:';
-  if (error.type === 'stopped') return 'Stopped:';
+  if (error.type === 'canceled') return 'Stopped:';
   if (error.status === 0) return 'No answer:';
   if (error.status === 404) return 'Not found';
   if (error.status === 503) return 'The server is busy';

@@ -270,16 +270,20 @@ async function ask<T>(address: string, request: RequestInit): Promise<T> {
   // A change is not stopped half way.
   if (request.method !== undefined) return exchange<T>(address, request);
   const own = new AbortController();
-  const stop = (): void => own.abort(new ApiError(0, 'stopped', 'you have stopped this request'));
+  const stop = (): void => own.abort(new ApiError(0, 'canceled', 'you have stopped this request'));
+  const { signal } = request;
+  const leave = (): void => own.abort(signal?.reason);
+  if (signal?.aborted === true) leave();
+  signal?.addEventListener('abort', leave, { once: true });
   const id = begin(address, stop);
-  const signals = [own.signal, ...(request.signal ? [request.signal] : [])];
   try {
     return await exchange<T>(address, {
       ...request,
-      signal: AbortSignal.any(signals),
+      signal: own.signal,
       headers: { 'x-tacho-query': id },
     });
   } finally {
+    signal?.removeEventListener('abort', leave);
     end(id);
   }
 }

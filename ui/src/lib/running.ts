@@ -28,7 +28,8 @@ interface Request extends Run {
 const SLOW_MS = 1_000;
 
 const running = new Map<string, Request>();
-let timer: ReturnType<typeof setTimeout> | undefined;
+let isLooking = false;
+let isAsking = false;
 
 /** The requests that take longer than a second, the oldest first. */
 export const slow = new Store<Run[]>([]);
@@ -38,37 +39,42 @@ export function begin(address: string, stop: () => void): string {
   const id = `page-${Array.from(crypto.getRandomValues(new Uint32Array(3)), (n) => n.toString(36)).join('')}`;
   const path = address.split('?')[0] ?? address;
   running.set(id, { id, path, seconds: 0, progress: null, stop, begun: performance.now() });
-  timer ??= setTimeout(look, SLOW_MS);
+  if (!isLooking) setTimeout(look, SLOW_MS);
+  isLooking = true;
   return id;
 }
 
 export function end(id: string): void {
   running.delete(id);
-  if (running.size === 0) {
-    clearTimeout(timer);
-    timer = undefined;
-  }
   show();
 }
 
-async function look(): Promise<void> {
-  if (late().length > 0) await ask();
+/** Runs every second while there are requests. */
+function look(): void {
   show();
-  timer = running.size > 0 ? setTimeout(look, SLOW_MS) : undefined;
+  isLooking = running.size > 0;
+  if (!isLooking) return;
+  if (late().length > 0 && !isAsking) void ask();
+  setTimeout(look, SLOW_MS);
 }
 
-/** Keeps the known progress if the server does not answer. */
+/** Keeps the known progress if the server does not answer, for example because slow requests take all connections. */
 async function ask(): Promise<void> {
+  isAsking = true;
   try {
-    const response = await fetch('api/queries', { headers: { accept: 'application/json' } });
+    const signal = AbortSignal.timeout(5 * SLOW_MS);
+    const response = await fetch('api/queries', { headers: { accept: 'application/json' }, signal });
     if (!response.ok) return;
     const { data } = (await response.json()) as { data: { queries: { id: string; progress: Progress | null }[] } };
     for (const { id, progress } of data.queries) {
       const one = running.get(id);
       if (one !== undefined) one.progress = progress;
     }
+    show();
   } catch {
     // The request itself reports an unreachable server.
+  } finally {
+    isAsking = false;
   }
 }
 

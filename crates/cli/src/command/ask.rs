@@ -1,6 +1,7 @@
 //! Common parts of the commands that query a server or read a data directory: the address, the time range, checks of the
 //! directory, and printing.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -191,43 +192,70 @@ impl Server {
         let path = client::path(path, params.iter().map(|(name, value)| (*name, value.as_deref())));
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
-        runtime.block_on(followed(self.client()?, &path))
+        runtime.block_on(followed(self.client()?, self.client()?, &path))
     }
 }
 
 /// The time after which the progress of a request is shown, and between two looks at it.
 const LOOK: Duration = Duration::from_secs(1);
+/// Length of the bar, in percent.
+const BAR_LENGTH: u64 = 100;
 
-/// Sends the request. If it takes long and stderr is a terminal, shows how far the server is.
-async fn followed(mut client: Client, path: &str) -> Result<String, Failure> {
+/// Sends the request with `client`. If it takes long and stderr is a terminal, shows the progress, which `watching` asks for.
+async fn followed(mut client: Client, watching: Client, path: &str) -> Result<String, Failure> {
     if !io::stderr().is_terminal() {
         return client.get_text(path).await;
     }
     let id = format!("cli-{}-{}", std::process::id(), now());
     client.set_query(id.clone());
-    let mut answer = std::pin::pin!(client.get_text(path));
-    let mut shown: Option<ProgressBar> = None;
-    loop {
-        if let Ok(answer) = tokio::time::timeout(LOOK, &mut answer).await {
-            shown.iter().for_each(ProgressBar::finish_and_clear);
-            return answer;
-        }
-        // A server that does not answer in time reports no progress, for example because it is older.
-        let Ok(Ok(running)) = tokio::time::timeout(LOOK, client.get("/api/queries")).await else { continue };
-        let own = list(&running["data"], "queries").iter().find(|query| text(query, "id") == id);
-        let progress = own.map_or(&Value::Null, |query| &query["progress"]);
-        let bar = shown.get_or_insert_with(|| progress::bar(PERCENT, "computing"));
-        let percent = 100.0 * progress["done"].as_f64().unwrap_or(0.0);
-        // The cast is saturating.
-        bar.set_position(percent as u64);
-        bar.set_message(match progress.is_null() {
-            true => String::new(),
-            false => format!("{percent:.0} %, {} calls read", units::count(number(progress, "calls"))),
-        });
+    tokio::select! {
+        answer = client.get_text(path) => answer,
+        never = watch(&watching, &id) => match never {},
     }
 }
 
-const PERCENT: u64 = 100;
+/// Shows the progress of the query with this id, until this is dropped.
+async fn watch(watching: &Client, id: &str) -> Infallible {
+    let mut shown = Shown(None);
+    loop {
+        tokio::time::sleep(LOOK).await;
+        // A server that does not answer reports no progress, for example because it is older.
+        let Ok(running) = watching.get("/api/queries").await else { continue };
+        let own = list(&running["data"], "queries").iter().find(|query| text(query, "id") == id);
+        if let Some(query) = own {
+            shown.show(&query["progress"]);
+        }
+    }
+}
+
+/// A progress bar that is removed when this is dropped.
+struct Shown(Option<ProgressBar>);
+
+impl Shown {
+    fn show(&mut self, progress: &Value) {
+        let bar = self.0.get_or_insert_with(|| progress::bar(BAR_LENGTH, "computing"));
+        // The cast is saturating.
+        bar.set_position((BAR_LENGTH as f64 * float(progress, "done")) as u64);
+        bar.set_message(progress_text(progress).unwrap_or_default());
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// For example `43 % of pass 2, 12,345,678 calls read`. `None` before the first pass.
+pub fn progress_text(progress: &Value) -> Option<String> {
+    let pass = match number(progress, "pass") {
+        0 => return None,
+        1 => String::new(),
+        pass => format!(" of pass {pass}"),
+    };
+    let percent = 100.0 * float(progress, "done");
+    Some(format!("{percent:.0} %{pass}, {} calls read", units::count(number(progress, "calls"))))
+}
 
 /// # Errors
 /// If there is no data directory at this path, or the path cannot be inspected.

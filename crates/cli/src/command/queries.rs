@@ -1,7 +1,5 @@
 //! `tacho queries`: the queries that a server computes now.
 
-use tacho_api::units;
-
 use super::ask::{self, Server};
 use crate::client;
 use crate::failure::Failure;
@@ -44,17 +42,12 @@ impl Queries {
         let mut table = Table::new([
             ("ID", left),
             ("RUNS FOR", right),
-            ("DONE", right),
-            ("CALLS READ", right),
+            ("PROGRESS", left),
             ("TOKEN", left),
             ("REQUEST", left),
             ("PARAMETERS", left),
         ]);
         for query in queries {
-            let progress = &query["progress"];
-            let done =
-                progress["done"].as_f64().map_or(NONE.to_owned(), |done| format!("{:.0} %", 100.0 * done));
-            let calls = progress["calls"].as_u64().map_or(NONE.to_owned(), units::count);
             let parameters = ask::list(query, "parameters").iter();
             let parameter = |pair: &serde_json::Value| {
                 format!("{}={}", pair[0].as_str().unwrap_or(""), pair[1].as_str().unwrap_or(""))
@@ -62,8 +55,7 @@ impl Queries {
             table.row([
                 ask::text(query, "id").to_owned(),
                 format!("{:.1} s", ask::float(query, "seconds")),
-                done,
-                calls,
+                ask::progress_text(&query["progress"]).unwrap_or_else(|| NONE.to_owned()),
                 query["token"].as_str().unwrap_or(NONE).to_owned(),
                 ask::text(query, "request").to_owned(),
                 parameters.map(parameter).collect::<Vec<_>>().join(" "),

@@ -175,10 +175,7 @@ fn a_running_query_is_listed_and_stopped_by_the_command() {
         answer["data"]["queries"][0]["id"].as_str().map(str::to_owned)
     });
     let (_, table, _) = queries(&[]);
-    assert!(
-        table.starts_with("ID ") && table.contains("GET /api/v1/query  query=x + 7 time=1"),
-        "{table}"
-    );
+    assert!(table.starts_with("ID ") && table.contains("GET /api/v1/query  query=x + 7 time=1"), "{table}");
     assert_eq!(queries(&["--stop", &id]), (Some(0), format!("stopped {id}\n"), String::new()));
     let (code, out, error) = asked.join().unwrap();
     assert_eq!((code, &*out), (Some(1), ""), "{error}");

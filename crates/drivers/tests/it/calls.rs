@@ -205,7 +205,7 @@ impl Bench {
             let room = AtomicUsize::new(usize::MAX);
             let read = self
                 .store()
-                .executions_of(labels(service).id(), range, &room, needed, |_| true)
+                .executions_of(labels(service).id(), range, &room, (needed, &|_, _| ()), |_| true)
                 .await
                 .unwrap();
             for block in read.whole().unwrap() {
@@ -237,7 +237,8 @@ impl Bench {
             let room = AtomicUsize::new(usize::MAX);
             let needed = if is_summed { Needed::Unsummarized(&accept) } else { Needed::All };
             let id = labels(service).id();
-            let read = self.store().executions_of(id, range, &room, needed, |_| true).await.unwrap();
+            let read =
+                self.store().executions_of(id, range, &room, (needed, &|_, _| ()), |_| true).await.unwrap();
             for block in read.whole().unwrap() {
                 let within = block.rows().filter(|row| range.contains(row.start()));
                 within.for_each(|row| add(1, row.duration()));
@@ -264,7 +265,12 @@ impl Bench {
         };
         let needed = Needed::Ranked { rank: &rank, is_needed: &is_needed, having: None };
         let (id, room) = (labels(service).id(), AtomicUsize::new(usize::MAX));
-        self.store().executions_of(id, range, &room, needed, keep).await.unwrap().whole().unwrap();
+        self.store()
+            .executions_of(id, range, &room, (needed, &|_, _| ()), keep)
+            .await
+            .unwrap()
+            .whole()
+            .unwrap();
         let found = *best.lock().unwrap();
         (found, blocks.into_inner())
     }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Entry, Kind, Labels, Matcher, SeriesId, TimeRange, Windows};
 use tacho_store::{
-    Changes, ChunkInfo, Damages, Error, ErrorKind, Needed, Piece, Read, Result, SampleAnswer, Store, Unfound,
+    Changes, ChunkInfo, Damages, Error, ErrorKind, Needed, Piece, Read, Result, SampleAnswer, Steps, Store,
+    Unfound,
 };
 
 use super::token::Confinement;
@@ -266,7 +267,7 @@ impl View {
         id: SeriesId,
         range: TimeRange,
         room: &AtomicUsize,
-        needed: Needed<'_>,
+        needed: (Needed<'_>, Steps<'_>),
         keep: impl Fn(&ExecutionBlock) -> bool,
     ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
         if !self.admits_id(id) {

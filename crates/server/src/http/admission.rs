@@ -3,7 +3,7 @@
 //! A slow body, or one that never arrives, takes a connection (`listener.rs`) and memory for the received bytes, but no permit.
 //! `decoding.rs` limits the memory of all bodies together, including forms of queries. `guard.rs` limits the time of a request,
 //! including the reception of its body. No handler starts before the whole body is received, except the handlers of `/healthz`,
-//! `/readyz` and `/metrics`: they ignore the body, and need no permit.
+//! `/readyz`, `/metrics` and `/api/queries`: they ignore the body, and need no permit.
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;

@@ -13,7 +13,7 @@ use super::executions::fetch::{LIGHT_BLOCK_BYTES_MAX, block_bytes_max};
 use super::origin;
 use super::prometheus::ResultCache;
 use super::route::Needs;
-use super::running::Queries;
+use super::running::Listing;
 use crate::access::{Access, Gate, View, Whole, Writer};
 use crate::config::{Config, memory};
 use crate::control::Control;
@@ -72,7 +72,7 @@ pub struct App {
     pub(super) permits: Arc<Semaphore>,
     pub(super) names: origin::Names,
     /// The requests that read records now.
-    pub(super) asked: Arc<Queries>,
+    pub(super) listing: Arc<Listing>,
 }
 
 impl App {
@@ -117,7 +117,7 @@ impl App {
             services: Arc::default(),
             permits,
             names,
-            asked: Arc::default(),
+            listing: Arc::default(),
         })
     }
 

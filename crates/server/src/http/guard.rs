@@ -1,5 +1,5 @@
-//! For every request: checks its origin and credentials, limits the number of running requests and their time, counts
-//! requests, and adds security headers.
+//! For every request: checks its origin and credentials, limits the number of running requests and their time, lists and stops
+//! queries (`running.rs`), counts requests, and adds security headers.
 //!
 //! A request counts as running from the end of its body (`admission.rs`) until its response begins. The time limit covers the
 //! reception of the body and the handler. A response that is being sent counts against the memory budget of `answers.rs`. If
@@ -22,7 +22,7 @@ use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
 use super::origin::{Reach, check_host};
-use super::{admission, compress};
+use super::{admission, compress, running};
 use crate::access::Access;
 
 /// The page may load files only from this server, and connect only to this server. The chart library places its canvas through
@@ -76,8 +76,8 @@ async fn bounded(
     gzip: bool,
 ) -> Response {
     let route = visit.route;
-    // A busy server must also answer health checks and `/metrics`.
-    let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics");
+    // A busy server must also answer health checks, `/metrics`, and requests to list or stop queries.
+    let is_let_in = matches!(route, "/healthz" | "/readyz" | "/metrics" | running::LIST | running::ONE);
     if !is_let_in && request.extensions().get::<Reserve>().is_some() {
         let message = format!("{} connections are open and busy", app.config.connections_max);
         return last(ApiError::unavailable(message, 1).into_response());
@@ -89,8 +89,9 @@ async fn bounded(
             false => admission::admitted(app, route, request).await?,
         };
         let Admitted { mut request, body, place } = admitted;
-        let place_of = (route, visit.need, app.clock.now());
-        let response = match app.asked.enter(place_of, &request, body, access)? {
+        let listed = app.listing.enter((route, visit.need, app.clock.now()), &request, &body, access)?;
+        drop(body);
+        let response = match listed {
             None => next.run(request).await,
             Some(listed) => {
                 request.extensions_mut().insert(listed.query.clone());

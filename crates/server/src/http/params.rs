@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use axum::body::{Body, Bytes};
 use axum::extract::{Form, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{Method, Uri, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 use tacho_api::time;
 use tacho_model::{TimeRange, Timestamp};
 
@@ -41,10 +41,7 @@ impl<S: Send + Sync> FromRequest<S> for Params {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let Self(mut all) = Self::from_uri(request.uri())?;
-        let form = request.headers().get(header::CONTENT_TYPE).is_some_and(|v| {
-            v.as_bytes().to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded")
-        });
-        if request.method() == Method::POST && form {
+        if is_form(request.method(), request.headers()) {
             let content_type = request.headers().get(header::CONTENT_TYPE).cloned();
             let body = Bytes::from_request(request, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
             check(all.len(), &body)?;
@@ -57,6 +54,13 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         }
         Ok(Self(all))
     }
+}
+
+/// Whether the body of a request has parameters.
+pub fn is_form(method: &Method, headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    method == Method::POST
+        && content_type.to_ascii_lowercase().starts_with(b"application/x-www-form-urlencoded")
 }
 
 /// Refuses too many parameters before they are parsed, and parameters that are not UTF-8. The parser would replace bytes that

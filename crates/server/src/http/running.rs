@@ -5,11 +5,11 @@
 //! has the requests about the list.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use axum::body::Bytes;
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri};
@@ -18,6 +18,7 @@ use tacho_model::Timestamp;
 use tokio::sync::Notify;
 
 use super::error::ApiError;
+use super::params::is_form;
 use super::route::Need;
 use crate::access::Access;
 use crate::access::token::Role;
@@ -26,7 +27,7 @@ use crate::access::token::Role;
 const ID: &str = "x-tacho-query";
 /// Limit on the length of a chosen id.
 const ID_BYTES_MAX: usize = 64;
-/// Limit on the shown parameters of a query. Longer ones are cut.
+/// Limit on the shown parameters, of the address and of the form. Longer ones are cut.
 const SHOWN_BYTES_MAX: usize = 1_024;
 
 /// Requests about running queries are not listed.
@@ -59,6 +60,10 @@ impl Progress {
         OfSeries { progress: self, done: AtomicU64::new(0) }
     }
 
+    pub fn read(&self, calls: usize) {
+        self.calls.fetch_add(calls as u64, Ordering::Relaxed);
+    }
+
     /// `None` before the first pass.
     fn to_json(&self) -> Value {
         let [passes, total, done, calls] =
@@ -72,38 +77,57 @@ impl Progress {
     }
 }
 
-/// The progress of one series in a pass. The series is done when this is dropped.
+/// The progress of one series in a pass.
 pub struct OfSeries<'a> {
     progress: &'a Progress,
     done: AtomicU64,
 }
 
 impl OfSeries<'_> {
-    pub fn read(&self, calls: usize) {
-        self.progress.calls.fetch_add(calls as u64, Ordering::Relaxed);
-    }
-
-    /// Reports that this share of the series is done, 0 to 1. A smaller share than before changes nothing.
-    pub fn reached(&self, share: f64) {
-        // The cast is saturating.
-        let parts = (share.clamp(0.0, 1.0) * PARTS as f64) as u64;
+    /// Reports that this number of all chunks of the series is done. The number does not fall.
+    pub fn reached(&self, done: usize, all: usize) {
+        let parts = PARTS.saturating_mul(done as u64) / (all as u64).max(1);
         let before = self.done.fetch_max(parts, Ordering::Relaxed);
         self.progress.done.fetch_add(parts.saturating_sub(before), Ordering::Relaxed);
     }
+
+    pub fn finish(self) {
+        self.reached(1, 1);
+    }
 }
 
-impl Drop for OfSeries<'_> {
-    fn drop(&mut self) {
-        self.reached(1.0);
+/// The parameters of a request, in the address and in a form.
+struct Parameters {
+    uri: Uri,
+    /// The first bytes of a form. The whole body would take a part of the memory budget of all bodies.
+    form: Box<[u8]>,
+}
+
+impl Parameters {
+    fn of<B>(request: &axum::http::Request<B>, body: &[u8]) -> Self {
+        let form = if is_form(request.method(), request.headers()) { body } else { &[] };
+        let form = form.get(..=SHOWN_BYTES_MAX).unwrap_or(form).into();
+        Self { uri: request.uri().clone(), form }
+    }
+
+    /// Names and values. The name `...` shows that some are missing.
+    fn shown(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for part in [self.uri.query().unwrap_or_default().as_bytes(), &self.form] {
+            let shown = part.get(..SHOWN_BYTES_MAX).unwrap_or(part);
+            all.extend(form_urlencoded::parse(shown).into_owned());
+            if shown.len() < part.len() {
+                all.push(("...".into(), String::new()));
+            }
+        }
+        all
     }
 }
 
 /// A running query.
 pub struct Query {
     method: Method,
-    uri: Uri,
-    /// The body of a POST with a form.
-    form: Bytes,
+    parameters: Parameters,
     access: Access,
     begun: (Timestamp, Instant),
     pub progress: Progress,
@@ -121,16 +145,11 @@ impl Query {
     }
 
     pub fn to_json(&self, id: &Id) -> Value {
-        let parameters = match self.form.is_empty() {
-            true => self.uri.query().unwrap_or_default().as_bytes(),
-            false => &self.form,
-        };
-        let shown = parameters.get(..SHOWN_BYTES_MAX).unwrap_or(parameters);
         let (started, begun) = self.begun;
         json!({
             "id": id.text(),
-            "request": format!("{} {}", self.method, self.uri.path()),
-            "parameters": form_urlencoded::parse(shown).collect::<Vec<_>>(),
+            "request": format!("{} {}", self.method, self.parameters.uri.path()),
+            "parameters": self.parameters.shown(),
             "token": self.access.name(),
             "started": started.to_string(),
             "seconds": begun.elapsed().as_secs_f64(),
@@ -138,16 +157,22 @@ impl Query {
         })
     }
 
-    /// Whether the asker may see and stop the query: its own, or any with a token of the role `admin` without a selector.
+    /// The name of the token that has sent the request.
+    pub fn token(&self) -> Option<&str> {
+        self.access.name()
+    }
+
+    /// Whether the asker may see and stop the query: its own, or any with a token of the role `admin`.
     fn is_open_to(&self, asker: &Access) -> bool {
-        self.access.name() == asker.name() || asker.permits(Role::Admin) && asker.whole().is_some()
+        self.access.name() == asker.name() || asker.permits(Role::Admin)
     }
 }
 
 #[derive(Default)]
-pub struct Queries {
+pub struct Listing {
     running: Mutex<BTreeMap<Id, Arc<Query>>>,
     last: AtomicU64,
+    numbers: RandomState,
 }
 
 /// Chosen by the client, or a number.
@@ -175,7 +200,8 @@ impl Id {
     }
 
     pub fn parse(text: &str) -> Self {
-        text.parse().map_or_else(|_| Self::Given(text.into()), Self::Own)
+        let number = text.parse().map(Self::Own).ok().filter(|id| id.text() == text);
+        number.unwrap_or_else(|| Self::Given(text.into()))
     }
 
     fn text(&self) -> String {
@@ -188,20 +214,26 @@ impl Id {
 
 /// A listed query. It is removed from the list when this is dropped.
 pub struct Listed {
-    queries: Arc<Queries>,
+    listing: Arc<Listing>,
     id: Id,
     pub query: Arc<Query>,
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.queries.lock().remove(&self.id);
+        self.listing.lock().remove(&self.id);
     }
 }
 
-impl Queries {
+impl Listing {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Id, Arc<Query>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that no running query has. Consecutive numbers would show a token how many queries other tokens send.
+    fn free_number(&self) -> u64 {
+        let nth = self.last.fetch_add(1, Ordering::Relaxed);
+        u64::from(self.numbers.hash_one(nth) as u32) << 20 | nth & 0xf_ffff
     }
 
     /// Lists a request, if it reads records.
@@ -212,7 +244,7 @@ impl Queries {
         self: &Arc<Self>,
         (route, need, now): (&str, Need, Timestamp),
         request: &Request,
-        form: Bytes,
+        body: &[u8],
         access: Option<&Access>,
     ) -> Result<Option<Listed>, ApiError> {
         let Some(access) = access.filter(|_| matches!(need, Need::Read | Need::ReadWhole)) else {
@@ -221,12 +253,10 @@ impl Queries {
         if matches!(route, LIST | ONE) {
             return Ok(None);
         }
-        let id = Id::of(request.headers())?
-            .unwrap_or_else(|| Id::Own(self.last.fetch_add(1, Ordering::Relaxed) + 1));
+        let id = Id::of(request.headers())?.unwrap_or_else(|| Id::Own(self.free_number()));
         let query = Arc::new(Query {
             method: request.method().clone(),
-            uri: request.uri().clone(),
-            form,
+            parameters: Parameters::of(request, body),
             access: access.clone(),
             begun: (now, Instant::now()),
             progress: Progress::default(),
@@ -241,7 +271,12 @@ impl Queries {
         }
         running.insert(id.clone(), query.clone());
         drop(running);
-        Ok(Some(Listed { queries: self.clone(), id, query }))
+        Ok(Some(Listed { listing: self.clone(), id, query }))
+    }
+
+    /// A query that the asker may see and stop.
+    pub fn find(&self, id: &Id, asker: &Access) -> Option<Arc<Query>> {
+        self.lock().get(id).filter(|query| query.is_open_to(asker)).cloned()
     }
 
     /// The queries that the asker may see and stop, the oldest first.
@@ -250,16 +285,16 @@ impl Queries {
         let open = running.iter().filter(|(_, query)| query.is_open_to(asker));
         let mut open: Vec<(Id, Arc<Query>)> = open.map(|(id, query)| (id.clone(), query.clone())).collect();
         drop(running);
-        open.sort_by_key(|(_, query)| query.begun);
+        open.sort_by_key(|(_, query)| query.begun.1);
         open
     }
 }
 
-/// Whose request it is, and the progress that the asker can look at. For routes with the need [`Need::Read`] or
+/// The token and the progress of a request, for its handler. For routes with the need [`Need::Read`] or
 /// [`Need::ReadWhole`].
-pub struct Asker(Arc<Query>);
+pub struct Requester(Arc<Query>);
 
-impl Asker {
+impl Requester {
     pub fn access(&self) -> &Access {
         &self.0.access
     }
@@ -269,14 +304,14 @@ impl Asker {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Asker {
+impl<S: Sync> FromRequestParts<S> for Requester {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = parts.extensions.get::<Arc<Query>>().cloned();
         query
             .map(Self)
-            .ok_or_else(|| ApiError::internal("the handler has an asker, but its request is not listed"))
+            .ok_or_else(|| ApiError::internal("the handler takes a requester, but its request is not listed"))
     }
 }
 
@@ -291,16 +326,47 @@ mod tests {
         let progress = Progress::default();
         assert_eq!(progress.to_json(), Value::Null);
         progress.begin(4);
-        drop(progress.series());
+        progress.series().finish();
         let second = progress.series();
-        second.read(7);
-        for (share, expect) in [(0.5, 0.375), (0.25, 0.375), (f64::NAN, 0.375), (9.0, 0.5)] {
-            second.reached(share);
-            assert_eq!(progress.to_json(), json!({ "pass": 1, "done": expect, "calls": 7 }), "{share}");
+        progress.read(7);
+        for (done, all, expect) in [(0, 0, 0.25), (1, 2, 0.375), (1, 4, 0.375), (9, 9, 0.5)] {
+            second.reached(done, all);
+            assert_eq!(
+                progress.to_json(),
+                json!({ "pass": 1, "done": expect, "calls": 7 }),
+                "{done} of {all}"
+            );
         }
-        drop(second);
+        // A failed read of a series is not done.
+        progress.series().reached(0, 2);
+        assert_eq!(progress.to_json(), json!({ "pass": 1, "done": 0.5, "calls": 7 }));
         progress.begin(0);
         assert_eq!(progress.to_json(), json!({ "pass": 2, "done": 0.0, "calls": 7 }));
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_address_and_of_a_form_and_are_cut() {
+        let json = "application/json";
+        let form = "application/x-www-form-urlencoded; charset=utf-8";
+        let long = "a".repeat(SHOWN_BYTES_MAX - 2);
+        for (method, address, content_type, body, expect) in [
+            ("GET", "/q?a=1%20+2&b", "", "c=3", json!([["a", "1  2"], ["b", ""]])),
+            ("POST", "/q?a=1", form, "b=%C3%A4", json!([["a", "1"], ["b", "\u{e4}"]])),
+            ("POST", "/q?a=1", json, "{}", json!([["a", "1"]])),
+            ("POST", "/q", form, &format!("b={long}"), json!([["b", long]])),
+            ("POST", "/q", form, &format!("b={long}c"), json!([["b", long], ["...", ""]])),
+        ] {
+            let request = axum::http::Request::builder()
+                .method(method)
+                .uri(address)
+                .header("content-type", content_type);
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            assert_eq!(
+                json!(Parameters::of(&request, body.as_bytes()).shown()),
+                expect,
+                "{address} {body:.20}"
+            );
+        }
     }
 
     #[test]

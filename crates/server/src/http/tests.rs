@@ -268,18 +268,23 @@ async fn the_limit_on_blocks_does_not_apply_to_analyses_of_one_block_at_a_time()
     assert_eq!(busy.free(), [0, QUERIES_MAX, ANALYSES_MAX]);
 }
 
-/// Adds a token that may read this number of records in a request. Returns its header.
-fn limited(data: &Path, records: u64) -> String {
-    let limits = Limits { query_samples: Some(records), ..Limits::default() };
+/// Adds a token. Returns its header.
+fn token(data: &Path, name: &str, (role, selector): (Role, Option<&str>), limits: Limits) -> String {
     let created = "2026-11-28T00:00:00Z".to_owned();
-    let roles = (vec![Role::Read], None);
-    let (record, text) = Record::new(&format!("max{records}"), roles, limits, (created, None)).unwrap();
+    let roles = (vec![role], selector.map(str::to_owned));
+    let (record, text) = Record::new(name, roles, limits, (created, None)).unwrap();
     file::change(data, |all| {
         all.push(record);
         Ok(())
     })
     .unwrap();
     format!("Bearer {text}")
+}
+
+/// Adds a token that may read this number of records in a request. Returns its header.
+fn limited(data: &Path, records: u64) -> String {
+    let limits = Limits { query_samples: Some(records), ..Limits::default() };
+    token(data, &format!("max{records}"), (Role::Read, None), limits)
 }
 
 /// A server without memory for light analyses, and a token for each limit on the records of a request.
@@ -502,13 +507,14 @@ async fn a_running_query_is_listed_with_its_progress_and_can_be_stopped() {
         [&first["id"], &first["request"], &first["token"], &first["parameters"]],
         [&json!("page-1"), &json!("GET /api/calltree"), &Json::Null, &json!([["start", "0"], ["end", "2"]])]
     );
-    // The attempt without memory has read the only series, and now waits.
-    assert_eq!(first["progress"], json!({ "pass": 1, "done": 1.0, "calls": 1 }));
+    // The attempt without memory has failed at the first block of the only series, and now waits.
+    assert_eq!(first["progress"], json!({ "pass": 1, "done": 0.0, "calls": 1 }));
     assert_eq!(second["parameters"], json!([["query", "m + 1"], ["time", "1"]]));
-    assert_eq!((&second["id"], &second["progress"]), (&json!("1"), &Json::Null));
+    assert_eq!(second["progress"], Json::Null);
     let (status, answer) = ask_as(busy.app.clone(), "page-1".into(), CALL_TREE.into()).await;
     assert_eq!((status, &answer["errorType"]), (StatusCode::BAD_REQUEST, &json!("bad_data")), "{answer}");
-    for (id, asked) in [("page-1", named), ("1", unnamed)] {
+    let number = second["id"].as_str().unwrap();
+    for (id, asked) in [("page-1", named), (number, unnamed)] {
         let stop = || request(busy.app.clone(), "DELETE", format!("/api/queries/{id}"));
         assert_eq!(stop().await, (StatusCode::NO_CONTENT, Json::Null), "{id}");
         let (status, answer) = asked.await.unwrap();
@@ -521,21 +527,57 @@ async fn a_running_query_is_listed_with_its_progress_and_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn a_token_sees_and_stops_only_its_own_queries() {
-    let (busy, [header, other]) = with_limits(executions(), [9, 8]).await;
+async fn a_token_sees_and_stops_its_own_queries_and_an_admin_all() {
+    let mut headers = Vec::new();
+    let busy = Busy::start(executions(), |app| {
+        app.light_block_bytes_max = 0;
+        let data = app.config.data.clone();
+        let read = (Role::Read, None);
+        for (name, roles) in [
+            ("own", read),
+            ("other", read),
+            ("confined", (Role::Read, Some(r#"{team="a"}"#))),
+            ("admin", (Role::Admin, None)),
+        ] {
+            headers.push(token(&data, name, roles, Limits::default()));
+        }
+        app.gate = Gate::of(&data, app.metrics.clone(), app.clock.clone());
+    })
+    .await;
+    let [header, other, confined, admin] = headers.try_into().unwrap();
     let heavy = busy.take_heavy();
-    let as_token = |header: &String, method: &str, path: &str| {
+    let as_token = |header: &str, method: &str, path: &str| {
         let builder = Request::builder().method(method).uri(path).header("Authorization", header);
         send(busy.app.clone(), builder, Body::empty())
     };
-    let asked = as_token(&header, "GET", CALL_TREE);
-    let waiting = busy.until_it_holds(&busy.app.heavy, CALL_TREE, asked).await;
-    for (header, expect) in [(&header, 1), (&other, 0)] {
-        let (_, answer) = as_token(header, "GET", "/api/queries").await;
-        assert_eq!(answer["data"]["queries"].as_array().map(Vec::len), Some(expect), "{answer}");
+    // With all permits of requests taken, queries are still listed and stopped.
+    for stopping in [&header, &admin] {
+        let asked = as_token(&header, "GET", CALL_TREE);
+        let waiting = busy.until_it_holds(&busy.app.heavy, CALL_TREE, asked).await;
+        let all = u32::try_from(busy.app.permits.available_permits()).unwrap();
+        let permits = busy.app.permits.clone().try_acquire_many_owned(all).unwrap();
+        let mut id = String::new();
+        for (header, expect) in [(&other, 0), (&confined, 0), (&header, 1), (&admin, 1)] {
+            let (_, answer) = as_token(header, "GET", "/api/queries").await;
+            let list = answer["data"]["queries"].as_array().unwrap();
+            assert_eq!(list.len(), expect, "{answer}");
+            id = list.first().map_or(id, |query| query["id"].as_str().unwrap().to_owned());
+        }
+        let stop =
+            async |header: &str, id: &str| as_token(header, "DELETE", &format!("/api/queries/{id}")).await.0;
+        for (header, id) in [(&other, &*id), (&confined, &id), (stopping, &format!("0{id}"))] {
+            assert_eq!(stop(header, id).await, StatusCode::NOT_FOUND);
+        }
+        assert_eq!(stop(stopping, &id).await, StatusCode::NO_CONTENT);
+        drop(permits);
+        assert_eq!(waiting.await.unwrap().0, StatusCode::SERVICE_UNAVAILABLE);
     }
-    let stop = async |header| as_token(header, "DELETE", "/api/queries/1").await.0;
-    assert_eq!([stop(&other).await, stop(&header).await], [StatusCode::NOT_FOUND, StatusCode::NO_CONTENT]);
-    assert_eq!(waiting.await.unwrap().0, StatusCode::SERVICE_UNAVAILABLE);
+    let stopped = busy.audit();
+    let stopped: Vec<&Json> = stopped.iter().filter(|event| event["event"] == "changed").collect();
+    assert_eq!(stopped.len(), 1, "{stopped:?}");
+    assert_eq!(
+        (&stopped[0]["token"], &stopped[0]["done"]["stopped"]["token"]),
+        (&json!("admin"), &json!("own"))
+    );
     drop(heavy);
 }

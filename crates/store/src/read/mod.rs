@@ -38,6 +38,10 @@ pub use rows::head as row_head;
 pub use series::{Having, Needed};
 pub use summaries::summary as row_summary;
 
+/// Gets the number of chunks that are done, and the number of all chunks that the read of a series needs. Chunks whose summaries
+/// are enough do not count.
+pub type Steps<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
 /// The parts of the store that a read uses. A read changes only the registered snapshots and the count of unreadable rows.
 pub struct Reader {
     pub driver: Arc<dyn Driver>,

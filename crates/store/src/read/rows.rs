@@ -10,7 +10,7 @@ use futures_util::TryStreamExt;
 use tacho_chunk::Chunk;
 use tacho_model::{Kind, Labels, SeriesId, TimeRange};
 
-use super::Reader;
+use super::{Reader, Steps};
 use crate::damage::{Damage, Damages};
 use crate::driver::{Cut, Damaged, Parts, Row, Scan, Scanned};
 use crate::group::resent::Overhang;
@@ -183,7 +183,7 @@ pub async fn each_needed(
     place: (Kind, SeriesId),
     range: TimeRange,
     snapshot: &Snapshot,
-    is_needed: impl Fn(&ChunkKey, &Chunk<'_>) -> bool,
+    (is_needed, steps): (impl Fn(&ChunkKey, &Chunk<'_>) -> bool, Steps<'_>),
     mut each: impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
     let is_row_needed = |row: &Found| {
@@ -192,6 +192,9 @@ pub async fn each_needed(
     };
     let rows = fronts(reader, place, (range, Arc::new(front)), snapshot, is_row_needed).await?;
     let needed = rows.into_iter().filter(|(_, is_needed)| *is_needed).map(|(key, _)| key);
+    let needed: Vec<ChunkKey> = needed.collect();
+    let all = needed.len();
+    let needed = needed.into_iter().enumerate().inspect(|(done, _)| steps(*done, all)).map(|(_, key)| key);
     each_of(reader, place, needed, snapshot, &mut each).await
 }
 

@@ -14,7 +14,7 @@ use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 use super::rows::{Found, Lost, each_live, each_needed, row_of};
 use super::summaries::{each_ranked, unsummarized};
 use super::usage::Use;
-use super::{Reader, read_memory, take_room};
+use super::{Reader, Steps, read_memory, take_room};
 use crate::damage::{Damages, Read};
 use crate::generation::Generation;
 use crate::keys::ChunkKey;
@@ -180,7 +180,7 @@ pub async fn executions(
     id: SeriesId,
     range: TimeRange,
     room: &AtomicUsize,
-    needed: Needed<'_>,
+    (needed, steps): (Needed<'_>, Steps<'_>),
     keep: impl Fn(&ExecutionBlock) -> bool,
 ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
     let snapshot = reader.snapshots.open();
@@ -201,7 +201,7 @@ pub async fn executions(
             recent.extend(admit((generation, block))?);
         }
     }
-    let mut read = stored(reader, &wanted, needed, admit).await?;
+    let mut read = stored(reader, &wanted, (needed, steps), admit).await?;
     read.records.extend(recent);
     Ok(read)
 }
@@ -294,7 +294,7 @@ impl<'a, U> Collected<'a, U> {
 async fn stored(
     reader: &Reader,
     wanted: &Wanted<'_>,
-    needed: Needed<'_>,
+    (needed, steps): (Needed<'_>, Steps<'_>),
     admit: impl Fn((u64, Arc<ExecutionBlock>)) -> Result<Option<Arc<ExecutionBlock>>>,
 ) -> Result<Read<Vec<Arc<ExecutionBlock>>>> {
     let mut collected = Collected::new(reader, wanted);
@@ -314,8 +314,11 @@ async fn stored(
                 wanted.usage(generations, times, has_summary, false)
             };
             let keys = unsummarized(reader, (kind, id), range, snapshot, &usage, accepts).await?;
+            let (mut done, all) = (0, keys.len());
             let mut rows = std::pin::pin!(decoded_ahead(reader, id, range, snapshot, keys));
             while let Some((row, block)) = rows.try_next().await? {
+                steps(done, all);
+                done += 1;
                 if row.key.generation < wanted.oldest {
                     collected.take(row, block.map(|block| block.map(Arc::new)), &admit)?;
                 }
@@ -328,14 +331,14 @@ async fn stored(
                 wanted.usage(generations, times, has_summary, true)
             };
             let each = |row| collected.add(row, decode, &admit);
-            each_ranked(reader, (kind, id), range, snapshot, &usage, (rank, is_needed), each).await?;
+            each_ranked(reader, (kind, id), range, snapshot, &usage, (rank, is_needed, steps), each).await?;
         }
         needed => {
             let is_needed = |key: &ChunkKey, front: &Chunk<'_>| {
                 key.generation < wanted.oldest && times(front).overlaps(&range) && needed.takes_front(front)
             };
             let each = |row| collected.add(row, decode, &admit);
-            each_needed(reader, (kind, id), range, snapshot, is_needed, each).await?;
+            each_needed(reader, (kind, id), range, snapshot, (is_needed, steps), each).await?;
         }
     }
     Ok(collected.finish())

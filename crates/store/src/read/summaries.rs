@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tacho_chunk::{CallSummary, Chunk, SummarizedChunk};
 use tacho_model::{Kind, SeriesId, TimeRange};
 
-use super::Reader;
 use super::rolled::rolled;
 use super::rows::{FRONTS, Found, each_of, fronts, head};
 use super::usage::{Usage, Use, usage_of};
+use super::{Reader, Steps};
 use crate::Result;
 use crate::group::row::replacement_bytes;
 use crate::keys::{ChunkKey, chunk_row_scan};
@@ -26,9 +26,10 @@ pub async fn each_ranked(
     range: TimeRange,
     snapshot: &Snapshot,
     usage: Usage<'_>,
-    (rank, is_needed): (
+    (rank, is_needed, steps): (
         impl Fn(Result<SummarizedChunk<'_>, String>) -> Option<u64>,
         impl Fn(u64, usize) -> bool,
+        Steps<'_>,
     ),
     mut each: impl FnMut(Found) -> Result<()>,
 ) -> Result<()> {
@@ -42,7 +43,9 @@ pub async fn each_ranked(
     each_summary(reader, place, &summed, snapshot, add).await?;
     ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
     // The iterator asks for each chunk directly before it is read.
-    let needed = ranked.into_iter().filter(|(rank, segments, _)| is_needed(*rank, *segments));
+    let all = ranked.len();
+    let ranked = ranked.into_iter().enumerate().inspect(|(done, _)| steps(*done, all));
+    let needed = ranked.map(|(_, chunk)| chunk).filter(|(rank, segments, _)| is_needed(*rank, *segments));
     let needed = needed.map(|(.., key)| key);
     each_of(reader, place, needed, snapshot, &mut each).await
 }

@@ -339,16 +339,8 @@ async fn refused_blocks_do_not_count_as_memory() {
 
     let (room, is_second) = (AtomicUsize::new(bytes), |trace| trace == TraceId(2));
     let id = common::id("svc");
-    let of = store
-        .executions_of(
-            id,
-            TimeRange::ALL,
-            &room,
-            Needed::Traces { accepts: &is_second, only: false, known: None },
-            |_| true,
-        )
-        .await
-        .unwrap();
+    let needed = Needed::Traces { accepts: &is_second, only: false, known: None };
+    let of = store.executions_of(id, TimeRange::ALL, &room, (needed, &|_, _| ()), |_| true).await.unwrap();
     assert_eq!((of.whole().unwrap(), room.into_inner()), (blocks, 0));
 }
 

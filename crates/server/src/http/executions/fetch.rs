@@ -140,11 +140,7 @@ async fn kept(
     let reads = found.into_iter().map(|(id, labels)| async move {
         let of_series = progress.series();
         let keep = |block: &ExecutionBlock| {
-            of_series.read(block.calls());
-            // Chunks with a rank are not read in the order of time.
-            if !matches!(summaries, Summaries::Ranked(..)) {
-                of_series.reached(share(range, block.range().end));
-            }
+            progress.read(block.calls());
             keep(&labels, block)
         };
         let sum = |summary: Result<&CallSummary, String>| match summaries {
@@ -160,7 +156,9 @@ async fn kept(
             Summaries::Summed(_) => Needed::Unsummarized(&sum),
             Summaries::Ranked(_, is_needed, having) => Needed::Ranked { rank: &rank, is_needed, having },
         };
-        let blocks = store.executions_of(id, range, room, needed, keep).await?;
+        let steps = |done, all| of_series.reached(done, all);
+        let blocks = store.executions_of(id, range, room, (needed, &steps), keep).await?;
+        of_series.finish();
         Ok::<_, Error>((labels, blocks))
     });
     let mut reads = stream::iter(reads).buffered(READS_AT_ONCE);
@@ -171,12 +169,6 @@ async fn kept(
         all.damages.extend(read.damages);
     }
     Ok(all)
-}
-
-/// The share of the range that is before this time.
-fn share(range: TimeRange, at: Timestamp) -> f64 {
-    let length = |from: Timestamp, to: Timestamp| to.saturating_sub(from) as f64;
-    length(range.start, at) / length(range.start, range.end).max(1.0)
 }
 
 struct Cache {

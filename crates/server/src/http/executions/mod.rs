@@ -27,7 +27,7 @@ use super::damage;
 use super::error::ApiError;
 use super::params::{Params, PathText};
 use super::route::{Need, Route};
-use super::running::Asker;
+use super::running::Requester;
 use super::turn::{Asked, Running, Turn, away, turn, watched};
 use crate::access::View;
 use crate::http::app::App;
@@ -50,17 +50,17 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn services(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
+async fn services(State(app): State<Arc<App>>, requester: Requester, params: Params) -> Answer {
     params.only(&[&FILTER[..], &["limit", "exact"]].concat(), &[])?;
     let filter = filter(&app, &params)?;
     let (limit, is_exact) = (limit(&params)?, is_exact(&params)?);
     let fold = Services::new(filter.clone());
     let fold = if is_exact { fold } else { fold.from_summaries() };
     let write = move |services: Vec<_>| answer::services(&services, limit, quantile_error(is_exact));
-    folded((&app, &asker), &filter, fold, write).await
+    folded((&app, &requester), &filter, fold, write).await
 }
 
-async fn operations(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
+async fn operations(State(app): State<Arc<App>>, requester: Requester, params: Params) -> Answer {
     params.only(&[&FILTER[..], &["kind", "limit", "exact"]].concat(), &[])?;
     let filter = filter(&app, &params)?;
     let kind = params.parse(
@@ -72,19 +72,19 @@ async fn operations(State(app): State<Arc<App>>, asker: Asker, params: Params) -
     let fold = Operations::new(filter.clone(), kind);
     let fold = if is_exact { fold } else { fold.from_summaries() };
     let write = move |operations: Vec<_>| answer::operations(&operations, limit, quantile_error(is_exact));
-    folded((&app, &asker), &filter, fold, write).await
+    folded((&app, &requester), &filter, fold, write).await
 }
 
-async fn traces(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
+async fn traces(State(app): State<Arc<App>>, requester: Requester, params: Params) -> Answer {
     params.only(&[&FILTER[..], &search::CONDITIONS].concat(), &[search::ATTRIBUTE])?;
     let search = search::of(&params, filter(&app, &params)?)?;
     let filter = search.filter.clone();
-    folded((&app, &asker), &filter, Searching::new(search), |found| answer::traces(&found)).await
+    folded((&app, &requester), &filter, Searching::new(search), |found| answer::traces(&found)).await
 }
 
 async fn trace(
     State(app): State<Arc<App>>,
-    asker: Asker,
+    requester: Requester,
     PathText(text): PathText,
     params: Params,
 ) -> Answer {
@@ -99,18 +99,18 @@ async fn trace(
         (None, None) => fetch::widening(app.clock.now()),
         (start, end) => vec![TimeRange::new(start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX))],
     };
-    let store = app.bounded_view(asker.access());
+    let store = app.bounded_view(requester.access());
     let mut unread = Damages::default();
     for range in ranges {
         let find = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
             Ok(Read { records: executions::trace(blocks, id, cancel)?, damages: damages.clone() })
         };
         let Read { records, damages } =
-            analyse((&app, &asker, &store), Wanted::Trace(id), range, find).await?;
+            analyse((&app, &requester, &store), Wanted::Trace(id), range, find).await?;
         unread = damages;
         let Some(mut found) = records else { continue };
         if let Some(whole) = fetch::around(&found, range) {
-            let again = analyse((&app, &asker, &store), Wanted::Trace(id), whole, find).await?;
+            let again = analyse((&app, &requester, &store), Wanted::Trace(id), whole, find).await?;
             (found, unread) = (again.records.unwrap_or(found), again.damages);
         }
         return away(move || written(answer::trace(&found), &unread)).await;
@@ -120,26 +120,26 @@ async fn trace(
     Err(ApiError::not_found(format!("trace {text} does not exist{readable}{}", missing.join("; "))))
 }
 
-async fn calltree(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
+async fn calltree(State(app): State<Arc<App>>, requester: Requester, params: Params) -> Answer {
     params.only(&FILTER, &[])?;
     let filter = filter(&app, &params)?;
-    let (store, range) = (app.bounded_view(asker.access()), filter.range);
+    let (store, range) = (app.bounded_view(requester.access()), filter.range);
     let compute = move |blocks: &[SourceBlock], damages: &Damages, cancel: &Cancel| {
         Ok(written(answer::calltree(&executions::calltree(blocks, &filter, cancel)?), damages))
     };
-    analyse((&app, &asker, &store), Wanted::All, range, compute).await
+    analyse((&app, &requester, &store), Wanted::All, range, compute).await
 }
 
-async fn graph(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
+async fn graph(State(app): State<Arc<App>>, requester: Requester, params: Params) -> Answer {
     params.only(&[&FILTER[..], &["level", "format", "exact"]].concat(), &[])?;
     let filter = filter(&app, &params)?;
     let level = params.parse("level", "operation or service", level)?.unwrap_or(Level::Operation);
     let dot = params.parse("format", "json or dot", format)?.unwrap_or(false);
     let fold = Graphing::new(filter.clone(), level);
-    let view = app.view(asker.access());
+    let view = app.view(requester.access());
     let labels_of = move |id| view.labels_of(id);
     let fold = if is_exact(&params)? { fold } else { fold.from_summaries(Arc::new(labels_of)) };
-    let (Read { records: graph, damages }, notes) = computed((&app, &asker), &filter, fold).await?;
+    let (Read { records: graph, damages }, notes) = computed((&app, &requester), &filter, fold).await?;
     let warnings = warnings(&damages, &notes);
     if dot {
         let content_type = [(header::CONTENT_TYPE, "text/vnd.graphviz; charset=utf-8")];
@@ -168,7 +168,7 @@ fn written(value: Value, damages: &Damages) -> Response {
 }
 
 async fn folded<T: Send + 'static>(
-    context: (&App, &Asker),
+    context: (&App, &Requester),
     filter: &Filter,
     fold: impl Fold<Answer = T> + Send,
     write: impl FnOnce(T) -> Value + Send + 'static,
@@ -181,23 +181,23 @@ async fn folded<T: Send + 'static>(
 /// Computes an answer block by block. The memory of the computation is bounded for any number of calls, so it does not need
 /// the permit for heavy queries. It stops after the current block when the client disconnects.
 async fn computed<F: Fold + Send>(
-    (app, asker): (&App, &Asker),
+    (app, requester): (&App, &Requester),
     filter: &Filter,
     fold: F,
 ) -> Result<(Read<F::Answer>, Notes), ApiError> {
     let _turn = turn(&app.analyses).await?;
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let _running = Running::new(app.metrics.queries_running.with([]));
-    let store = app.bounded_view(asker.access());
+    let store = app.bounded_view(requester.access());
     let selected = (filter.service.as_deref(), filter.range);
-    let read = fetch::folded((&store, asker.progress()), selected, app.light_block_bytes_max, fold).await;
+    let read = fetch::folded((&store, requester.progress()), selected, app.light_block_bytes_max, fold).await;
     asked.answered();
     Ok(read?)
 }
 
 /// Reads the blocks, and computes on a blocking thread. Stops when the client disconnects.
 async fn analyse<T: Send + 'static>(
-    (app, asker, store): (&App, &Asker, &View),
+    (app, requester, store): (&App, &Requester, &View),
     wanted: Wanted<'_>,
     range: TimeRange,
     compute: impl FnOnce(&[SourceBlock], &Damages, &Cancel) -> Result<T, tacho_query::Error> + Send + 'static,
@@ -206,7 +206,7 @@ async fn analyse<T: Send + 'static>(
     // `asked` is dropped with this future when the client disconnects or the request times out. Its drop cancels the analysis.
     let asked = Asked::new(app.metrics.queries_cancelled.with([]));
     let running = Running::new(app.metrics.queries_running.with([]));
-    match read((app, asker, store), wanted, range, turn).await {
+    match read((app, requester, store), wanted, range, turn).await {
         Ok((Read { records: blocks, damages }, turns)) => {
             let held = (turns, running);
             watched(asked, held, move |cancel| Ok(compute(&blocks, &damages, cancel)?)).await
@@ -221,7 +221,7 @@ async fn analyse<T: Send + 'static>(
 /// Returns the blocks with the permits of the analysis. If a heavy query is running, the analysis first tries the lower limit
 /// on blocks. An analysis that needs more releases its permit, so that light analyses can run while it waits.
 async fn read(
-    (app, asker, store): (&App, &Asker, &View),
+    (app, requester, store): (&App, &Requester, &View),
     wanted: Wanted<'_>,
     range: TimeRange,
     light: Turn,
@@ -229,7 +229,7 @@ async fn read(
     let blocks = async |bytes_max| {
         // The search for a trace reads ranges that contain each other, and an attempt with more memory reads the same blocks.
         store.begin_pass();
-        fetch::blocks((store, asker.progress()), wanted, range, bytes_max).await
+        fetch::blocks((store, requester.progress()), wanted, range, bytes_max).await
     };
     let turns = match app.heavy.clone().try_acquire_owned() {
         Ok(heavy) => vec![light, heavy],

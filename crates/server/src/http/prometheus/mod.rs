@@ -22,7 +22,7 @@ use tacho_query::promql;
 
 use super::error::ApiError;
 use super::params::Params;
-use super::running::Asker;
+use super::running::Requester;
 use super::turn::{Asked, Running, away, turn};
 use crate::access::View;
 use crate::http::app::App;
@@ -50,23 +50,23 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn query(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
+async fn query(State(app): State<Arc<App>>, requester: Requester, params: Params) -> Answer {
     let at = params.time("time")?.unwrap_or_else(|| app.clock.now());
-    evaluate(&app, asker, &params, promql::Params::instant(at)).await
+    evaluate(&app, requester, &params, promql::Params::instant(at)).await
 }
 
-async fn query_range(State(app): State<Arc<App>>, asker: Asker, params: Params) -> Answer {
+async fn query_range(State(app): State<Arc<App>>, requester: Requester, params: Params) -> Answer {
     let start = params.time("start")?.ok_or_else(|| ApiError::missing("start"))?;
     let end = params.time("end")?.ok_or_else(|| ApiError::missing("end"))?;
     let step = params.duration("step")?.ok_or_else(|| ApiError::missing("step"))?;
     if end < start {
         return Err(ApiError::bad("invalid parameter \"end\": it is before \"start\""));
     }
-    evaluate(&app, asker, &params, promql::Params::range(start, end, step)).await
+    evaluate(&app, requester, &params, promql::Params::range(start, end, step)).await
 }
 
-async fn evaluate(app: &App, asker: Asker, params: &Params, mut at: promql::Params) -> Answer {
-    let access = asker.access();
+async fn evaluate(app: &App, requester: Requester, params: &Params, mut at: promql::Params) -> Answer {
+    let access = requester.access();
     let mut watch = Watch::start();
     if let Some(lookback) = params.duration("lookback_delta")? {
         at.lookback = lookback;
@@ -100,8 +100,18 @@ async fn evaluate(app: &App, asker: Asker, params: &Params, mut at: promql::Para
     let running = Running::new(app.metrics.queries_running.with([]));
     at.cancel = asked.cancel.clone();
     let (is_light, series_inline_max) = (is_light(&app.view(access), &text), series_inline_max(&text));
-    let question =
-        Question { asker, text, at, is_light, series_inline_max, limit, wants_stats, fill, watch, running };
+    let question = Question {
+        requester,
+        text,
+        at,
+        is_light,
+        series_inline_max,
+        limit,
+        wants_stats,
+        fill,
+        watch,
+        running,
+    };
     let answer = question.answer(app, turn).await;
     asked.answered();
     answer

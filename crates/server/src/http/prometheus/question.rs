@@ -26,7 +26,7 @@ use super::stats::{Step, Watch};
 use crate::access::Reason;
 use crate::http::app::App;
 use crate::http::error::ApiError;
-use crate::http::running::Asker;
+use crate::http::running::Requester;
 use crate::http::turn::{Running, Turn, away, turn};
 use crate::read::damage::sentences;
 
@@ -47,7 +47,7 @@ fn light(full: &Limits) -> Limits {
 }
 
 pub struct Question {
-    pub asker: Asker,
+    pub requester: Requester,
     pub text: String,
     pub at: promql::Params,
     /// Whether parsing the query and finding its series takes microseconds.
@@ -143,7 +143,7 @@ impl Question {
         permit: Turn,
         series_max: usize,
     ) -> Result<Result<Attempt, Box<Self>>, ApiError> {
-        let store = app.view(self.asker.access());
+        let store = app.view(self.requester.access());
         let is_light = self.is_light;
         let begin = move || {
             let plan = promql::parse(&self.text)?.plan(&self.at)?;
@@ -158,8 +158,8 @@ impl Question {
 impl Attempt {
     async fn run(mut self, app: &App) -> Result<Tried, ApiError> {
         let mut limits = self.plan.limits().clone();
-        let (store, now) = (app.view(self.question.asker.access()), app.clock.now());
-        let progress = self.question.asker.progress();
+        let (store, now) = (app.view(self.question.requester.access()), app.clock.now());
+        let progress = self.question.requester.progress();
         let fetched =
             fetch::selections((&store, progress), self.plan.selectors(), &self.found, &limits, now).await;
         self.question.watch.ends(Step::Read);
@@ -207,7 +207,7 @@ impl Attempt {
 
     /// Counts a query that fails because of the limit of its token. A light attempt does not count, because it is repeated.
     fn count_limit(&self, limits: &Limits) {
-        let access = self.question.asker.access();
+        let access = self.question.requester.access();
         if self.heavy != Heavy::No && access.query_samples_max() == Some(limits.samples_max) {
             let why = format!("a query reads more than {} samples", limits.samples_max);
             access.refuse(Reason::Query, 1, &why);
