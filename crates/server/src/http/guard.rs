@@ -13,6 +13,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 
 use super::admin::{self, Late};
 use super::admission::Admitted;
@@ -22,6 +23,7 @@ use super::error::ApiError;
 use super::held::hold;
 use super::listener::Reserve;
 use super::origin::{Reach, check_host};
+use super::running::Query;
 use super::{admission, compress, running};
 use crate::access::Access;
 
@@ -40,7 +42,7 @@ pub async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next
     let visit = Visit::new(&app, route, &method, request.uri(), address);
     let mut response = match let_in(&app, &visit, &mut request) {
         Ok(access) => {
-            let response = bounded(&app, (&visit, access.as_ref()), request, next, gzip).await;
+            let response = bounded(&app, (&visit, access.as_ref(), begun), request, next, gzip).await;
             visit.note(&app.gate, access.as_ref(), &response);
             response
         }
@@ -70,7 +72,7 @@ fn let_in(app: &App, visit: &Visit<'_>, request: &mut Request) -> Result<Option<
 
 async fn bounded(
     app: &App,
-    (visit, access): (&Visit<'_>, Option<&Access>),
+    (visit, access, begun): (&Visit<'_>, Option<&Access>, Instant),
     request: Request,
     next: Next,
     gzip: bool,
@@ -88,18 +90,12 @@ async fn bounded(
             true => Admitted { request, body: Bytes::new(), place: None },
             false => admission::admitted(app, route, request).await?,
         };
-        let Admitted { mut request, body, place } = admitted;
-        let listed = app.listing.enter((route, visit.need, app.clock.now()), &request, &body, access)?;
+        let Admitted { request, body, place } = admitted;
+        let query = Query::of((route, visit.need, begun), &request, &body, access)?;
         drop(body);
-        let response = match listed {
+        let response = match query {
             None => next.run(request).await,
-            Some(listed) => {
-                request.extensions_mut().insert(listed.query.clone());
-                tokio::select! {
-                    response = next.run(request) => response,
-                    () = listed.query.stopped() => return Err(ApiError::stopped()),
-                }
-            }
+            Some(query) => followed(app, &query, request, next).await?,
         };
         let share = app.answers.share(&response)?;
         let response = compress::compress(response, gzip).await;
@@ -114,6 +110,26 @@ async fn bounded(
     let answer = tokio::time::timeout(limit, answer).await;
     let late = |_| Err(late(route, limit.as_secs(), || app.ready()));
     answer.unwrap_or_else(late).unwrap_or_else(ApiError::into_response)
+}
+
+/// Computes the response to a query. Lists the query if it is not computed at once, and ends it when it is stopped.
+async fn followed(
+    app: &App,
+    query: &Arc<Query>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    request.extensions_mut().insert(query.clone());
+    let mut response = std::pin::pin!(next.run(request));
+    // Most queries take microseconds. To list one takes as long as a small part of it.
+    if let Some(response) = response.as_mut().now_or_never() {
+        return Ok(response);
+    }
+    let _listed = app.listing.list(query)?;
+    tokio::select! {
+        response = response => Ok(response),
+        () = query.stopped() => Err(ApiError::stopped()),
+    }
 }
 
 /// The error of a request that has reached the time limit.

@@ -22,7 +22,8 @@ pub fn routes() -> Vec<Route> {
 
 async fn list(State(app): State<Arc<App>>, access: Access) -> Json<Value> {
     let open = app.listing.open_to(&access);
-    let queries: Vec<Value> = open.iter().map(|(id, query)| query.to_json(id)).collect();
+    let now = app.clock.now();
+    let queries: Vec<Value> = open.iter().map(|(id, query)| query.to_json(id, now)).collect();
     Json(json!({ "status": "success", "data": { "queries": queries } }))
 }
 
@@ -38,7 +39,7 @@ async fn stop(
         found.ok_or_else(|| ApiError::not_found(format!("no query with the id {text:?} is running")))?;
     query.stop();
     if query.token() != access.name() {
-        let done = json!({ "stopped": query.to_json(&Id::parse(&text)) });
+        let done = json!({ "stopped": query.to_json(&Id::parse(&text), app.clock.now()) });
         let members = [("place", format!("DELETE {ONE}").into()), ("status", json!(204)), ("done", done)];
         app.gate.note("changed", address, Some(&access), &members);
     }

@@ -1,8 +1,8 @@
 //! The list of running queries, and their progress.
 //!
-//! A request that reads records is listed from its admission (`guard.rs`) until its response begins. The client may choose the
-//! id, so that it can ask for the progress of its own query. A stopped query is dropped, which cancels its work. `queries.rs`
-//! has the requests about the list.
+//! A request that reads records is listed while its response is computed, unless it is computed at once (`guard.rs`). The client
+//! may choose the id, so that it can ask for the progress of its own query. A stopped query is dropped, which cancels its work.
+//! `queries.rs` has the requests about the list.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use serde_json::{Value, json};
 use tacho_model::Timestamp;
 use tokio::sync::Notify;
@@ -24,7 +24,7 @@ use crate::access::Access;
 use crate::access::token::Role;
 
 /// The id that the client chooses for its query.
-const ID: &str = "x-tacho-query";
+const ID: HeaderName = HeaderName::from_static("x-tacho-query");
 /// Limit on the length of a chosen id.
 const ID_BYTES_MAX: usize = 64;
 /// Limit on the shown parameters, of the address and of the form. Longer ones are cut.
@@ -129,12 +129,37 @@ pub struct Query {
     method: Method,
     parameters: Parameters,
     access: Access,
-    begun: (Timestamp, Instant),
+    /// The id that the client has chosen.
+    chosen: Option<Id>,
+    begun: Instant,
     pub progress: Progress,
     stop: Notify,
 }
 
 impl Query {
+    /// `None` for a request that reads no records. `body` is the whole body.
+    ///
+    /// # Errors
+    /// When the client has chosen a malformed id.
+    pub fn of(
+        (route, need, begun): (&str, Need, Instant),
+        request: &Request,
+        body: &[u8],
+        access: Option<&Access>,
+    ) -> Result<Option<Arc<Self>>, ApiError> {
+        let is_reading = matches!(need, Need::Read | Need::ReadWhole) && !matches!(route, LIST | ONE);
+        let Some(access) = access.filter(|_| is_reading) else { return Ok(None) };
+        Ok(Some(Arc::new(Self {
+            method: request.method().clone(),
+            parameters: Parameters::of(request, body),
+            access: access.clone(),
+            chosen: Id::of(request.headers())?,
+            begun,
+            progress: Progress::default(),
+            stop: Notify::new(),
+        })))
+    }
+
     pub fn stop(&self) {
         self.stop.notify_one();
     }
@@ -144,15 +169,16 @@ impl Query {
         self.stop.notified().await;
     }
 
-    pub fn to_json(&self, id: &Id) -> Value {
-        let (started, begun) = self.begun;
+    pub fn to_json(&self, id: &Id, now: Timestamp) -> Value {
+        let age = self.begun.elapsed();
+        let started = now.saturating_sub(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
         json!({
             "id": id.text(),
             "request": format!("{} {}", self.method, self.parameters.uri.path()),
             "parameters": self.parameters.shown(),
             "token": self.access.name(),
             "started": started.to_string(),
-            "seconds": begun.elapsed().as_secs_f64(),
+            "seconds": age.as_secs_f64(),
             "progress": self.progress.to_json(),
         })
     }
@@ -216,7 +242,6 @@ impl Id {
 pub struct Listed {
     listing: Arc<Listing>,
     id: Id,
-    pub query: Arc<Query>,
 }
 
 impl Drop for Listed {
@@ -236,42 +261,19 @@ impl Listing {
         u64::from(self.numbers.hash_one(nth) as u32) << 20 | nth & 0xf_ffff
     }
 
-    /// Lists a request, if it reads records.
-    ///
     /// # Errors
-    /// When the client has chosen a malformed id, or that of another running query.
-    pub fn enter(
-        self: &Arc<Self>,
-        (route, need, now): (&str, Need, Timestamp),
-        request: &Request,
-        body: &[u8],
-        access: Option<&Access>,
-    ) -> Result<Option<Listed>, ApiError> {
-        let Some(access) = access.filter(|_| matches!(need, Need::Read | Need::ReadWhole)) else {
-            return Ok(None);
-        };
-        if matches!(route, LIST | ONE) {
-            return Ok(None);
-        }
-        let id = Id::of(request.headers())?.unwrap_or_else(|| Id::Own(self.free_number()));
-        let query = Arc::new(Query {
-            method: request.method().clone(),
-            parameters: Parameters::of(request, body),
-            access: access.clone(),
-            begun: (now, Instant::now()),
-            progress: Progress::default(),
-            stop: Notify::new(),
-        });
+    /// When another running query has the id that the client has chosen.
+    pub fn list(self: &Arc<Self>, query: &Arc<Query>) -> Result<Listed, ApiError> {
+        let id = query.chosen.clone().unwrap_or_else(|| Id::Own(self.free_number()));
         let mut running = self.lock();
         if running.contains_key(&id) {
-            return Err(ApiError::bad(format!(
-                "header X-Tacho-Query: a query with the id {:?} is running",
-                id.text()
-            )));
+            let id = id.text();
+            let message = format!("header X-Tacho-Query: a query with the id {id:?} is running");
+            return Err(ApiError::bad(message));
         }
         running.insert(id.clone(), query.clone());
         drop(running);
-        Ok(Some(Listed { listing: self.clone(), id, query }))
+        Ok(Listed { listing: self.clone(), id })
     }
 
     /// A query that the asker may see and stop.
@@ -285,7 +287,7 @@ impl Listing {
         let open = running.iter().filter(|(_, query)| query.is_open_to(asker));
         let mut open: Vec<(Id, Arc<Query>)> = open.map(|(id, query)| (id.clone(), query.clone())).collect();
         drop(running);
-        open.sort_by_key(|(_, query)| query.begun.1);
+        open.sort_by_key(|(_, query)| query.begun);
         open
     }
 }
@@ -385,10 +387,7 @@ mod tests {
             ("a/b", false),
             ("\u{e4}", false),
         ] {
-            let headers = HeaderMap::from_iter([(
-                ID.parse().unwrap(),
-                HeaderValue::from_bytes(text.as_bytes()).unwrap(),
-            )]);
+            let headers = HeaderMap::from_iter([(ID, HeaderValue::from_bytes(text.as_bytes()).unwrap())]);
             assert_eq!(Id::of(&headers).is_ok(), is_accepted, "{text:?}");
         }
         assert_eq!(Id::of(&HeaderMap::new()).unwrap(), None);
