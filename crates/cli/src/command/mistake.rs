@@ -54,7 +54,7 @@ mod tests {
             ),
             (
                 "querry up",
-                "error: unrecognized subcommand 'querry'\nhint: a similar subcommand exists: 'query'",
+                "error: unrecognized subcommand 'querry'\nhint: some similar subcommands exist: 'queries', 'query'",
             ),
             (
                 "serve --requests-max 16MB",

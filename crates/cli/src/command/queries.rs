@@ -1,5 +1,7 @@
 //! `tacho queries`: the queries that a server computes now.
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::ask::{self, Server};
 use crate::client;
 use crate::failure::Failure;
@@ -12,7 +14,7 @@ use crate::terminal::table::{Align, Table};
   tacho queries --stop 17")]
 pub struct Queries {
     /// Stop the query with this id, as the list shows it
-    #[arg(long, value_name = "ID", conflicts_with = "json")]
+    #[arg(long, value_name = "ID", conflicts_with = "json", value_parser = NonEmptyStringValueParser::new())]
     stop: Option<String>,
     #[command(flatten)]
     server: Server,

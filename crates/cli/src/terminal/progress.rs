@@ -13,7 +13,7 @@ pub fn bar(length: u64, what: &str) -> ProgressBar {
         ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(length), target);
-    if let Ok(style) = ProgressStyle::with_template("{prefix:<12} [{bar:32}] {msg}") {
+    if let Ok(style) = ProgressStyle::with_template("{prefix:<12} [{bar:24}] {wide_msg}") {
         bar.set_style(style.progress_chars("=> "));
     }
     bar.set_prefix(what.to_owned());

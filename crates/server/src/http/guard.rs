@@ -125,7 +125,7 @@ async fn followed(
     if let Some(response) = response.as_mut().now_or_never() {
         return Ok(response);
     }
-    let _listed = app.listing.list(query)?;
+    let _listed = app.listing.list(query, app.clock.now())?;
     tokio::select! {
         response = response => Ok(response),
         () = query.stopped() => Err(ApiError::stopped()),

@@ -22,8 +22,7 @@ pub fn routes() -> Vec<Route> {
 
 async fn list(State(app): State<Arc<App>>, access: Access) -> Json<Value> {
     let open = app.listing.open_to(&access);
-    let now = app.clock.now();
-    let queries: Vec<Value> = open.iter().map(|(id, query)| query.to_json(id, now)).collect();
+    let queries: Vec<Value> = open.iter().map(|(id, query)| query.to_json(id)).collect();
     Json(json!({ "status": "success", "data": { "queries": queries } }))
 }
 
@@ -39,7 +38,7 @@ async fn stop(
         found.ok_or_else(|| ApiError::not_found(format!("no query with the id {text:?} is running")))?;
     query.stop();
     if query.token() != access.name() {
-        let done = json!({ "stopped": query.to_json(&Id::parse(&text), app.clock.now()) });
+        let done = json!({ "stopped": query.to_json(&Id::parse(&text)) });
         let members = [("place", format!("DELETE {ONE}").into()), ("status", json!(204)), ("done", done)];
         app.gate.note("changed", address, Some(&access), &members);
     }

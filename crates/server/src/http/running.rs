@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use axum::extract::{FromRequestParts, Request};
@@ -132,6 +132,8 @@ pub struct Query {
     /// The id that the client has chosen.
     chosen: Option<Id>,
     begun: Instant,
+    /// Set when the query is listed.
+    started: OnceLock<Timestamp>,
     pub progress: Progress,
     stop: Notify,
 }
@@ -155,6 +157,7 @@ impl Query {
             access: access.clone(),
             chosen: Id::of(request.headers())?,
             begun,
+            started: OnceLock::new(),
             progress: Progress::default(),
             stop: Notify::new(),
         })))
@@ -169,16 +172,14 @@ impl Query {
         self.stop.notified().await;
     }
 
-    pub fn to_json(&self, id: &Id, now: Timestamp) -> Value {
-        let age = self.begun.elapsed();
-        let started = now.saturating_sub(i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
+    pub fn to_json(&self, id: &Id) -> Value {
         json!({
             "id": id.text(),
             "request": format!("{} {}", self.method, self.parameters.uri.path()),
             "parameters": self.parameters.shown(),
             "token": self.access.name(),
-            "started": started.to_string(),
-            "seconds": age.as_secs_f64(),
+            "started": self.started.get().map(Timestamp::to_string),
+            "seconds": self.begun.elapsed().as_secs_f64(),
             "progress": self.progress.to_json(),
         })
     }
@@ -213,13 +214,13 @@ impl Id {
     /// When the chosen id is malformed. Numbers are reserved for the server.
     fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let Some(value) = headers.get(ID) else { return Ok(None) };
-        let text = value.to_str().unwrap_or_default();
+        let text = String::from_utf8_lossy(value.as_bytes());
         let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if text.len() <= ID_BYTES_MAX
             && text.bytes().all(is_of_id)
             && text.bytes().any(|b| !b.is_ascii_digit())
         {
-            return Ok(Some(Self::Given(text.into())));
+            return Ok(Some(Self::Given((&*text).into())));
         }
         let form = "give up to 64 letters, digits and hyphens, not only digits";
         Err(ApiError::bad(format!("header X-Tacho-Query: {text:?} is not an id: {form}")))
@@ -263,7 +264,9 @@ impl Listing {
 
     /// # Errors
     /// When another running query has the id that the client has chosen.
-    pub fn list(self: &Arc<Self>, query: &Arc<Query>) -> Result<Listed, ApiError> {
+    pub fn list(self: &Arc<Self>, query: &Arc<Query>, now: Timestamp) -> Result<Listed, ApiError> {
+        let age = i64::try_from(query.begun.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        query.started.get_or_init(|| now.saturating_sub(age));
         let id = query.chosen.clone().unwrap_or_else(|| Id::Own(self.free_number()));
         let mut running = self.lock();
         if running.contains_key(&id) {
