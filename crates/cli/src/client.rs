@@ -459,7 +459,7 @@ fn refused(target: &Target, status: StatusCode, body: &str) -> Failure {
 /// The characters to encode: all except the unreserved ones of RFC 3986.
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Percent-encodes a part of a path (RFC 3986).
+/// Percent-encodes a part of a path, or the value of a parameter (RFC 3986).
 pub fn encoded(part: &str) -> String {
     utf8_percent_encode(part, &RESERVED).to_string()
 }
@@ -472,7 +472,7 @@ pub fn path<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, Option<&'
             out.push(if out.contains('?') { '&' } else { '?' });
             out.push_str(name);
             out.push('=');
-            out.extend(utf8_percent_encode(value, &RESERVED));
+            out.push_str(&encoded(value));
         }
     }
     out

@@ -121,7 +121,7 @@ async fn followed(
 ) -> Result<Response, ApiError> {
     request.extensions_mut().insert(query.clone());
     let mut response = std::pin::pin!(next.run(request));
-    // Most queries take microseconds. To list one takes as long as a small part of it.
+    // Most queries end at the first poll. They are not listed, because an entry in the list costs 1.5 us.
     if let Some(response) = response.as_mut().now_or_never() {
         return Ok(response);
     }
