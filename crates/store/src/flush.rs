@@ -79,6 +79,12 @@ pub async fn run(flusher: Arc<Flusher>) {
     loop {
         sealed.borrow_and_update();
         while let Some(generation) = oldest_sealed(&flusher) {
+            // The list names a generation before its chunks exist. So a repair without the journal knows that they belong to the
+            // store.
+            if known < generation.number {
+                let flushed = flusher.progress.borrow().flushed;
+                put_journal_list(&flusher, flushed).await;
+            }
             known = flush(&flusher, &generation).await;
         }
         tokio::select! {
@@ -104,6 +110,13 @@ async fn store_journal_list(flusher: &Flusher, known: u64) -> u64 {
             known
         }
     }
+}
+
+/// Like [`store_journal_list`], but retries until it is done.
+async fn put_journal_list(flusher: &Flusher, flushed: u64) -> u64 {
+    let journals = journals(flusher, flushed);
+    put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
+    journals.last()
 }
 
 /// The journals of generations after `flushed`.
@@ -150,8 +163,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     }
     put(flusher, sessions.into_iter().map(|(id, seq)| session_row(id, seq, number)).collect()).await;
     retry_until_done(flusher, || put_flushed(flusher, number, added)).await;
-    let journals = journals(flusher, number);
-    put(flusher, vec![journals.row(), clock_row(flusher.clock.latest())]).await;
+    let known = put_journal_list(flusher, number).await;
     // Upkeep jobs skip chunks until their generation is flushed. A job that sees this generation as flushed must also get its
     // chunks, so the inbox releases them before `forget` publishes the progress. A job that took the chunks before
     // `forget` published the progress has skipped them and given them back. So the inbox releases them once more.
@@ -159,7 +171,7 @@ async fn flush(flusher: &Arc<Flusher>, generation: &Arc<Generation>) -> u64 {
     forget(flusher, generation).await;
     flusher.inbox.flushed();
     flusher.inbox.wake();
-    journals.last()
+    known
 }
 
 /// Returns the counts of the chunks, by kind.
