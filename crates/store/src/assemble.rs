@@ -20,6 +20,7 @@ use crate::guarded::Guarded;
 use crate::in_flight::InFlight;
 use crate::index::Index;
 use crate::intake::Intake;
+use crate::kept::SummedDays;
 use crate::options::Options;
 use crate::read::Reader;
 use crate::recover::Recovered;
@@ -80,6 +81,7 @@ struct State {
     sessions: Arc<Guarded<Sessions>>,
     metadata: Arc<Metadata>,
     tombstones: Arc<Guarded<Tombstones>>,
+    summed: Arc<Guarded<SummedDays>>,
     unreadable: Arc<Unreadable>,
     snapshots: Arc<Snapshots>,
     inbox: Arc<Inbox>,
@@ -95,9 +97,13 @@ impl State {
     fn new(
         driver: Arc<dyn Driver>,
         journal_dir: &Path,
-        (options, wall): (Options, Arc<dyn Clock>),
+        (mut options, wall): (Options, Arc<dyn Clock>),
         recovered: Recovered,
     ) -> Self {
+        // Nothing is merged without an atomic `put`, so no expired calls are deleted.
+        if !driver.capabilities().atomic_put && Arc::make_mut(&mut options.policies).forget_summaries() {
+            tracing::warn!(driver = driver.info().name, "this driver cannot keep summaries of expired calls");
+        }
         let budget = Arc::new(Budget::new(options.open_bytes_max.max(options.seal_bytes.saturating_mul(2))));
         budget.add(recovered.generations.sealed.iter().map(|g| g.bytes).sum());
         let chunks = Arc::new(Budget::new(options.chunks_max));
@@ -125,6 +131,7 @@ impl State {
             sessions: Arc::new(Guarded::new(recovered.sessions)),
             metadata: Arc::new(Metadata::new(recovered.stored)),
             tombstones: Arc::new(Guarded::new(recovered.tombstones)),
+            summed: Arc::new(Guarded::new(recovered.summed)),
             unreadable: Arc::new(recovered.unreadable),
             snapshots: Arc::default(),
             inbox: Arc::default(),
@@ -159,7 +166,12 @@ impl State {
             options: self.options.clone(),
             generations: self.generations.clone(),
             index: self.index.clone(),
-            masks: Masks { tombstones, options: self.options.clone(), clock: self.clock.clone() },
+            masks: Masks {
+                summed: self.summed.clone(),
+                tombstones,
+                options: self.options.clone(),
+                clock: self.clock.clone(),
+            },
             snapshots: self.snapshots.clone(),
             unreadable: self.unreadable.clone(),
         }
@@ -212,6 +224,8 @@ impl State {
             id: self.id,
             clock: self.clock.clone(),
             space: self.space.clone(),
+            summed: self.summed.clone(),
+            reader: self.reader(),
             generations: self.generations.clone(),
             index: self.index.clone(),
             in_flight: self.in_flight.clone(),

@@ -66,6 +66,7 @@ mod intake;
 pub mod journal;
 #[cfg(not(fuzzing))]
 mod journal;
+mod kept;
 mod keys;
 mod kinds;
 pub mod layer;
@@ -98,6 +99,7 @@ mod waiting;
 /// The codec of keys and of rows of the Meta table, for the fuzz targets only.
 #[cfg(fuzzing)]
 pub mod fuzzing {
+    pub use crate::kept::{KeptKey, decode_until, summary as kept_summary};
     pub use crate::keys::{
         ChunkKey, StoreFact, clock_row, decode_session, decode_store_fact, flushed_row, identity_row,
         sequence_row, session_row, stored_row,
@@ -121,7 +123,7 @@ pub use memory::MemoryDriver;
 pub use memtable::CHUNK_CALLS_MAX;
 pub use options::{Options, draw_id};
 pub use pin::Pinned;
-pub use read::{ChunkInfo, Having, Needed, Steps};
+pub use read::{ChunkInfo, Having, Needed, Steps, Summed};
 pub use recover::incomplete;
 pub use refusal::{Refusal, shortened};
 pub use seal::CHUNK_VALUES_MAX;

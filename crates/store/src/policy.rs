@@ -23,10 +23,27 @@ impl<T> Rule<T> {
     }
 }
 
+/// How long the records of a series are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// ns
+    pub keep: u64,
+    /// How long the summaries of calls are kept, ns; longer than `keep`. If set, calls expire by whole days (UTC), and only
+    /// after the summaries of the day are stored (`upkeep/keep.rs`). `None`: calls expire without summaries. Not used for other
+    /// records.
+    pub summaries: Option<u64>,
+}
+
+impl Retention {
+    /// Without kept summaries.
+    pub const fn of(keep: u64) -> Self {
+        Self { keep, summaries: None }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policies {
-    /// How long records are kept, ns.
-    pub retention: Vec<Rule<u64>>,
+    pub retention: Vec<Rule<Retention>>,
     pub downsampling: Vec<Rule<Downsampling>>,
     /// Permitted loss of precision in chunks that are not expected to grow any more (`upkeep/merge/lossy.rs`). The field
     /// `aggregation` is ignored: `downsampling` has the rules of aggregation.
@@ -61,7 +78,10 @@ impl ChunkSettings {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Policy {
-    pub keep: Option<u64>,
+    pub retention: Option<Retention>,
+    /// Of a series of calls: the calls before this time have expired, because their summaries are kept instead. `None` for other
+    /// records.
+    pub summed_until: Option<Timestamp>,
     pub downsampling: Option<Downsampling>,
     pub semantic: Option<Semantic>,
     pub chunks: ChunkSettings,
@@ -70,7 +90,21 @@ pub struct Policy {
 impl Policy {
     /// Records before this time are expired.
     pub fn expired_before(&self, now: Timestamp) -> Timestamp {
-        let keep = self.keep.map(|keep| if Mutation::RetentionTooShort.is_on() { keep / 2 } else { keep });
+        let of_age = |keep: u64| {
+            let keep = if Mutation::RetentionTooShort.is_on() { keep / 2 } else { keep };
+            now.saturating_sub_unsigned(keep)
+        };
+        let by_age = self.retention.map_or(Timestamp::MIN, |retention| of_age(retention.keep));
+        match (self.summed_until, self.retention) {
+            (None, _) => by_age,
+            (Some(until), Some(Retention { summaries: Some(_), .. })) => until,
+            (Some(until), _) => until.max(by_age),
+        }
+    }
+
+    /// Kept summaries of calls before this time are expired.
+    pub fn summaries_expired_before(&self, now: Timestamp) -> Timestamp {
+        let keep = self.retention.map(|retention| retention.summaries.unwrap_or(retention.keep));
         keep.map_or(Timestamp::MIN, |keep| now.saturating_sub_unsigned(keep))
     }
 }
@@ -83,15 +117,18 @@ impl Policies {
             if is_counter_name(labels.name()) { Semantic { value: None, ..*semantic } } else { *semantic }
         });
         Policy {
-            keep: self.keep(labels),
+            retention: first(&self.retention, labels).copied(),
+            summed_until: None,
             downsampling: first(&self.downsampling, labels).copied(),
             semantic,
             chunks: first(&self.chunks, labels).copied().unwrap_or_default(),
         }
     }
 
-    pub fn keep(&self, labels: &Labels) -> Option<u64> {
-        first(&self.retention, labels).copied()
+    /// Only how long the records of a series are kept. `summed_until` is that of a series of calls.
+    pub fn retention(&self, labels: &Labels, summed_until: Option<Timestamp>) -> Policy {
+        let retention = first(&self.retention, labels).copied();
+        Policy { retention, summed_until, ..Policy::default() }
     }
 
     /// Number of samples of each series in a chunk of a group. Uses the first rule that sets this number and accepts
@@ -109,6 +146,12 @@ impl Policies {
     /// The largest change of a time that any rule permits, ns.
     pub fn time_max(&self) -> u64 {
         self.semantic.iter().map(|rule| rule.then.time).max().unwrap_or(0)
+    }
+
+    /// Changes the rules that keep summaries of calls longer than the calls: the summaries then expire with the calls. Returns
+    /// whether there was such a rule.
+    pub fn forget_summaries(&mut self) -> bool {
+        self.retention.iter_mut().filter_map(|rule| rule.then.summaries.take()).count() > 0
     }
 
     /// Whether any rule deletes or downsamples records above some age.
@@ -141,16 +184,36 @@ mod tests {
         let chunks =
             ChunkSettings { values: Some(100), compression: Compression::Zstd, ..ChunkSettings::default() };
         let policies = Policies {
-            retention: vec![rule("debug.*", 1), rule(".*", 2)],
+            retention: vec![rule("debug.*", Retention::of(1)), rule(".*", Retention::of(2))],
             chunks: vec![rule("debug.x", chunks)],
             ..Policies::default()
         };
         let of = |name: &str| policies.of(&labels(name));
-        assert_eq!((of("debug.x").keep, of("debug.x").chunks), (Some(1), chunks));
-        assert_eq!((of("up").keep, of("up").chunks), (Some(2), ChunkSettings::default()));
+        assert_eq!((of("debug.x").retention, of("debug.x").chunks), (Some(Retention::of(1)), chunks));
+        assert_eq!((of("up").retention, of("up").chunks), (Some(Retention::of(2)), ChunkSettings::default()));
         assert_eq!(Policies::default().of(&labels("up")), Policy::default());
         assert_eq!(of("up").expired_before(10), 8);
         assert_eq!(Policy::default().expired_before(10), i64::MIN);
+    }
+
+    /// Rule, end of the summed days, and what has expired at time 100.
+    #[test]
+    fn calls_expire_when_their_summaries_are_kept() {
+        let summed = Retention { keep: 10, summaries: Some(50) };
+        for (retention, summed_until, calls, summaries) in [
+            (None, None, i64::MIN, i64::MIN),
+            (None, Some(70), 70, i64::MIN),
+            (Some(Retention::of(10)), None, 90, 90),
+            (Some(Retention::of(10)), Some(70), 90, 90),
+            (Some(Retention::of(40)), Some(70), 70, 60),
+            (Some(summed), None, 90, 50),
+            (Some(summed), Some(i64::MIN), i64::MIN, 50),
+            (Some(summed), Some(70), 70, 50),
+        ] {
+            let policy = Policy { retention, summed_until, ..Policy::default() };
+            let expired = (policy.expired_before(100), policy.summaries_expired_before(100));
+            assert_eq!(expired, (calls, summaries), "{retention:?} {summed_until:?}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{HEADER_BYTES, Older};
 use crate::journal::{self, Contents, Found, Lack, Numbered};
+use crate::kept::{SummedDays, decode_until, until_scan};
 use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
@@ -40,6 +41,7 @@ pub struct Recovered {
     pub index: Arc<Guarded<Index>>,
     pub sessions: Sessions,
     pub tombstones: Tombstones,
+    pub summed: SummedDays,
     pub unreadable: Unreadable,
     pub generations: Generations,
     /// The last generation in the driver.
@@ -194,6 +196,7 @@ pub async fn recover(driver: &dyn Driver, directory: &Path, options: &Options) -
         index,
         sessions,
         tombstones,
+        summed: load_summed(driver).await?,
         unreadable,
         generations,
         flushed,
@@ -293,6 +296,20 @@ async fn load_tombstones(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Tom
     })
     .await?;
     Ok((tombstones, damaged))
+}
+
+/// The end of the summed days of each series. If a row cannot be read, the kept summaries of its series are not used until the
+/// upkeep has kept another day.
+async fn load_summed(driver: &dyn Driver) -> Result<SummedDays> {
+    let mut summed = SummedDays::default();
+    each_row(driver, until_scan(), |row| {
+        let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
+        let (series, until) = decode_until(&row)?;
+        summed.set(series, until);
+        Ok(())
+    })
+    .await?;
+    Ok(summed)
 }
 
 /// Loads the index. Also returns the partitions with unknown series.

@@ -8,8 +8,9 @@ use libfuzzer_sys::fuzz_target;
 use tacho_fuzz::bounded;
 use tacho_model::MatchOp;
 use tacho_store::fuzzing::{
-    ChunkKey, Lives, Rollup, RollupKey, StoreFact, Tombstone, clock_row, decode_life, decode_session,
-    decode_store_fact, flushed_row, identity_row, rollup_summary, sequence_row, session_row, stored_row,
+    ChunkKey, KeptKey, Lives, Rollup, RollupKey, StoreFact, Tombstone, clock_row, decode_life, decode_session,
+    decode_store_fact, decode_until, flushed_row, identity_row, kept_summary, rollup_summary, sequence_row,
+    session_row, stored_row,
 };
 use tacho_store::{Error, ErrorKind, Row, Table};
 
@@ -25,6 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         store_fact(&row("store", fact.as_bytes(), bytes));
     }
     rollup(bytes);
+    kept(bytes);
     let Some((id, value)) = bytes.split_first_chunk::<16>() else { return };
     session(&row("sessions", id, value));
     life(&row("lives", id, value));
@@ -100,6 +102,21 @@ fn rollup(bytes: &[u8]) {
         Err(error) => check(&error, ""),
     }
     if let Err(error) = rollup_summary(&row) {
+        check(&error, "");
+    }
+}
+
+/// A kept summary with correct magic and checksum, and the end of summed days.
+fn kept(bytes: &[u8]) {
+    let mut value = [&b"TKEP\x01"[..], bytes].concat();
+    value.extend_from_slice(&crc32c::crc32c(&value).to_le_bytes());
+    let row = row("kept", bytes, &value);
+    for error in [KeptKey::decode(bytes).err(), kept_summary(&row).err()].into_iter().flatten() {
+        check(&error, "");
+    }
+    let mut value = bytes.to_vec();
+    value.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
+    if let Err(error) = decode_until(&self::row("summed-until", &[0; 16], &value)) {
         check(&error, "");
     }
 }

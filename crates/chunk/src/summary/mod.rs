@@ -227,6 +227,17 @@ impl CallSummary {
         build::summary_in_form(block, None)
     }
 
+    /// Like [`Self::of`], but with slots of one minute and with the durations of each point.
+    pub fn by_minute(block: &ExecutionBlock) -> Option<Self> {
+        let form = build::Form { slot_s: SLOTS_S[0], has_durations: true };
+        build::summary_in_form(block, Some(form))
+    }
+
+    /// Whether the counts and durations of each minute are known.
+    pub fn is_by_minute(&self) -> bool {
+        self.slot_s == SLOTS_S[0] && self.durations.is_some()
+    }
+
     /// Decodes the bytes of a summary. For tests: does not check the checksum, and gets the names as arguments.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ mod import_told;
 mod inexact;
 mod intruder;
 mod irregular;
+mod kept;
 mod kill;
 mod limits;
 mod memory;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock, REQUEST_ID, SummarizedChunk};
+use tacho_chunk::{AttributeData, ExecutionBlock, REQUEST_ID, SummarizedChunk};
 use tacho_drivers::embedded::Embedded;
 use tacho_model::{
     Attribute, AttributeValue, Batch, Event, EventKind, ExecutionSeries, Labels, ManualClock, Operation,
@@ -18,7 +18,7 @@ use tacho_model::{
 use tacho_store::driver::{
     Capabilities, Cut, Delete, EachClustering, EachKey, Info, Parts, RowStream, Scan, Scanned, Table,
 };
-use tacho_store::{Driver, Having, Needed, Options, Result, Row, Store};
+use tacho_store::{Driver, Error, ErrorKind, Having, Needed, Options, Result, Row, Store, Summed};
 
 /// With this number of segments, a chunk is long enough that the driver reads only parts of it.
 pub const SEGMENTS: u64 = 1_200;
@@ -75,6 +75,8 @@ struct Counting {
     bytes: AtomicUsize,
     /// Rows that a read of parts returns instead of those of the driver.
     older: Mutex<Vec<Row>>,
+    /// A put with a row of this partition of the Meta table fails.
+    refused: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Counting {
@@ -95,6 +97,10 @@ impl Driver for Counting {
     }
 
     async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        let refused = self.refused.lock().unwrap().clone();
+        if rows.iter().any(|row| row.table == Table::Meta && row.partition == refused) {
+            return Err(Error::new(ErrorKind::Io, "put refused by the test"));
+        }
         self.driver.put(rows).await
     }
 
@@ -140,6 +146,7 @@ pub struct Bench {
     options: Options,
     /// The time of the clock, ns.
     pub now: i64,
+    refused: Arc<Mutex<Vec<u8>>>,
     driver: Option<Arc<Counting>>,
     store: Option<Arc<Store>>,
 }
@@ -151,7 +158,7 @@ impl Bench {
 
     pub fn with(options: Options) -> Self {
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        Self { directory, options, now: 1_000, driver: None, store: None }
+        Self { directory, options, now: 1_000, refused: Arc::default(), driver: None, store: None }
     }
 
     /// Opens the store, and waits for the end of the previous store.
@@ -166,7 +173,9 @@ impl Bench {
             }
         }
         let driver = Embedded::open(&self.directory.path().join("chunks")).await.unwrap();
-        let driver = Arc::new(Counting { driver, bytes: AtomicUsize::new(0), older: Mutex::default() });
+        let refused = self.refused.clone();
+        let driver =
+            Arc::new(Counting { driver, bytes: AtomicUsize::new(0), older: Mutex::default(), refused });
         let (journals, clock) = (self.directory.path().join("journal"), Arc::new(ManualClock::new(self.now)));
         std::fs::create_dir_all(&journals).unwrap();
         self.store = Some(Store::open(driver.clone(), &journals, self.options.clone(), clock).await.unwrap());
@@ -182,6 +191,16 @@ impl Bench {
         let scan = Scan::all(Table::Meta, partition);
         let rows = self.driver.as_ref().unwrap().driver.read(vec![scan]).await.unwrap();
         rows.into_iter().flatten().map(|row| row.unwrap()).collect()
+    }
+
+    pub async fn delete_meta(&self, partition: &[u8]) {
+        let delete = Delete::partition(Table::Meta, partition);
+        self.driver.as_ref().unwrap().driver.delete(vec![delete]).await.unwrap();
+    }
+
+    /// From now on, puts of rows of this partition of the Meta table fail.
+    pub fn refuse(&self, partition: &[u8]) {
+        *self.refused.lock().unwrap() = partition.to_vec();
     }
 
     /// From now on, reads of parts return these rows. So they see a state before the last put.
@@ -219,13 +238,18 @@ impl Bench {
     /// Counts and sums the calls that were entered in a range, with the summaries if `is_summed`. Also returns the number of used
     /// and of damaged summaries.
     pub async fn count(&self, range: TimeRange, is_summed: bool) -> ([u64; 2], usize, usize) {
+        self.try_count(range, is_summed).await.unwrap()
+    }
+
+    /// Like [`Self::count`]. The error describes unreadable calls.
+    pub async fn try_count(&self, range: TimeRange, is_summed: bool) -> Result<([u64; 2], usize, usize)> {
         let (sums, used, damaged) = (Mutex::new([0, 0]), AtomicUsize::new(0), AtomicUsize::new(0));
         let add = |count, total| {
             let mut sums = sums.lock().unwrap();
             *sums = [sums[0] + count, sums[1] + total];
         };
-        let accept = |summary: std::result::Result<&CallSummary, String>| {
-            if let Ok(summary) = summary {
+        let accept = |summary: std::result::Result<Summed<'_>, String>| {
+            if let Ok(Summed { summary, .. }) = summary {
                 summary.cells.iter().for_each(|cell| add(cell.count, cell.total_ns));
                 used.fetch_add(1, Ordering::Relaxed);
                 return true;
@@ -239,12 +263,12 @@ impl Bench {
             let id = labels(service).id();
             let read =
                 self.store().executions_of(id, range, &room, (needed, &|_, _| ()), |_| true).await.unwrap();
-            for block in read.whole().unwrap() {
+            for block in read.whole()? {
                 let within = block.rows().filter(|row| range.contains(row.start()));
                 within.for_each(|row| add(1, row.duration()));
             }
         }
-        (sums.into_inner().unwrap(), used.into_inner(), damaged.into_inner())
+        Ok((sums.into_inner().unwrap(), used.into_inner(), damaged.into_inner()))
     }
 
     /// The duration of the slowest call of a service in a range, from a read by rank, and the number of blocks that it read.

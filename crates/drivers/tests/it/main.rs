@@ -9,6 +9,7 @@ mod filters;
 mod full_disk;
 mod generations;
 mod golden;
+mod kept;
 mod missing_end;
 mod recovery;
 mod rollups;

@@ -265,11 +265,16 @@ impl Fold for Counters<'_> {
         true
     }
 
-    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
+    /// Each minute counts alone.
+    fn counts_whole_summaries(&self) -> bool {
+        false
+    }
+
+    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary, is_only: bool) -> bool {
         let slot_minutes = summary.slot_s / MINUTE_S;
         // All minutes before the first sample share one count, so a slot of several minutes fits if it ends before that sample.
         let is_early = |slot: i64| slot.saturating_add(1).saturating_mul(slot_minutes) <= self.first;
-        if slot_minutes > 1 && !summary.points.iter().all(|point| is_early(point.slot)) {
+        if !is_only && slot_minutes > 1 && !summary.points.iter().all(|point| is_early(point.slot)) {
             return false;
         }
         let needs_durations = matches!(self.counts, Counts::Durations | Counts::Buckets);

@@ -87,10 +87,17 @@ pub trait Fold {
         false
     }
 
-    /// Adds the summary of a chunk to the current pass. All calls of the chunk must be in the range. If the summary is not
-    /// enough, returns false: the pass needs the blocks of the chunk.
-    fn add_summary(&mut self, _: &Labels, _: &CallSummary) -> bool {
+    /// Adds a summary to the current pass. If the summary is not enough, returns false: the pass needs the blocks. With
+    /// `is_only`, the calls have expired, and nothing else has their figures: the fold uses the summary even if its slots are
+    /// longer than the steps of the answer; the calls of such a slot count in its first step. A summary has calls outside of the
+    /// range only if they have expired.
+    fn add_summary(&mut self, _: &Labels, _: &CallSummary, _is_only: bool) -> bool {
         false
+    }
+
+    /// Whether the answer counts all calls of a summary, even those outside of the range.
+    fn counts_whole_summaries(&self) -> bool {
+        true
     }
 
     /// Whether the current pass ranks chunks by their summaries, so that it does not need all chunks.

@@ -393,7 +393,7 @@ impl Fold for Graphing {
         self.labels_of.is_some() && !self.causes.rounds.is_split()
     }
 
-    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
+    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary, _is_only: bool) -> bool {
         let Some(links) = &summary.links else { return false };
         let callers = self.callers(&summary.callers);
         if !self.filter.takes_service(service(labels)) {

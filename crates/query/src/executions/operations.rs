@@ -300,11 +300,11 @@ impl Fold for Operations {
         self.takes_summaries && self.pass == Pass::Count
     }
 
-    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
+    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary, is_only: bool) -> bool {
         if !self.filter.takes_service(service(labels)) {
             return true;
         }
-        if !self.steps.fits_slots(summary.slot_s) {
+        if !is_only && !self.steps.fits_slots(summary.slot_s) {
             return false;
         }
         self.is_summed = true;

@@ -235,11 +235,11 @@ impl Fold for Services {
         self.takes_summaries
     }
 
-    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary) -> bool {
+    fn add_summary(&mut self, labels: &Labels, summary: &CallSummary, is_only: bool) -> bool {
         if !self.filter.takes_service(service(labels)) {
             return true;
         }
-        if !self.steps.fits_slots(summary.slot_s) {
+        if !is_only && !self.steps.fits_slots(summary.slot_s) {
             return false;
         }
         let number = self.number(service(labels));

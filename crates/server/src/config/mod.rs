@@ -289,6 +289,8 @@ pub fn rules(path: &Path, text: &str) -> Result<Policies, ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use tacho_store::policy::Retention;
+
     use super::*;
 
     /// In the message of an error, `FILE` replaces the path of the file.
@@ -383,6 +385,10 @@ mod tests {
             [[retention]]
             match = '{__name__=~"debug_.*"}'
             keep = "30d"
+            [[retention]]
+            match = '{service="shop"}'
+            keep = "3d"
+            summaries = "1y"
             [[downsampling]]
             match = '{job="node"}'
             after = "90d"
@@ -399,8 +405,10 @@ mod tests {
         "#;
         let policies = check(good, &[], Settings::default()).unwrap().history.policies;
         let counts = [policies.retention.len(), policies.downsampling.len(), policies.semantic.len()];
-        assert_eq!((counts, policies.chunks.len()), ([1, 1, 1], 1));
-        assert_eq!(policies.retention[0].then, 30 * 86_400 * 1_000_000_000);
+        assert_eq!((counts, policies.chunks.len()), ([2, 1, 1], 1));
+        let day = 86_400 * 1_000_000_000;
+        assert_eq!(policies.retention[0].then, Retention::of(30 * day));
+        assert_eq!(policies.retention[1].then, Retention { keep: 3 * day, summaries: Some(365 * day) });
 
         let fails = |section: &str, lines: &str, expect: &[&str]| {
             let error = check(&format!("[[{section}]]\n{lines}"), &[], Settings::default()).unwrap_err();
@@ -411,6 +419,8 @@ mod tests {
         fails("retention", "match = 'up{'\nkeep = '1d'", &["rule 1 of [[retention]]", "match", "up{"]);
         fails("retention", "match = 'up'\nkeep = 'long'", &["keep = \"long\"", "90d"]);
         fails("retention", "match = 'up'\nkeep = '30'", &["keep = \"30\"", "unit"]);
+        fails("retention", "match = 'up'\nkeep = '3d'\nsummaries = '72h'", &["\"72h\"", "more than 3d"]);
+        fails("retention", "match = 'up'\nkeep = '3d'\nsummaries = '365'", &["\"365\"", "unit"]);
         fails(
             "retention",
             "match = 'up'\nkep = '1d'",

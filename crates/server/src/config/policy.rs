@@ -8,7 +8,7 @@ use tacho_chunk::semantic::{Semantic, is_counter_name};
 use tacho_chunk::{Aggregate, Aggregation, CodecSet, Compression, Method, Tolerance};
 use tacho_model::{MatchOp, Matcher, NAME};
 use tacho_query::promql;
-use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
+use tacho_store::policy::{self, ChunkSettings, Downsampling, Policies, Rule};
 
 use super::error::ConfigError;
 
@@ -25,6 +25,7 @@ pub struct Sections {
 pub struct Retention {
     r#match: String,
     keep: String,
+    summaries: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -112,9 +113,19 @@ fn rules<R, T>(
     rules.map(|(at, rule)| read(Place { section, number: at + 1 }, rule)).collect()
 }
 
-fn retention(place: Place, rule: Retention) -> Result<Rule<u64>, ConfigError> {
+fn retention(place: Place, rule: Retention) -> Result<Rule<policy::Retention>, ConfigError> {
     let keep = place.duration("keep", &rule.keep)?.unsigned_abs();
-    Ok(Rule { matchers: place.matchers(&rule.r#match)?, then: keep })
+    let summaries = rule.summaries.as_deref().map(|text| {
+        let summaries = place.duration("summaries", text)?.unsigned_abs();
+        if summaries <= keep {
+            let cause =
+                format!("summaries of calls are kept longer than the calls: give more than {}", rule.keep);
+            return Err(place.wrong("summaries", text, cause));
+        }
+        Ok(summaries)
+    });
+    let then = policy::Retention { keep, summaries: summaries.transpose()? };
+    Ok(Rule { matchers: place.matchers(&rule.r#match)?, then })
 }
 
 fn downsampling(place: Place, rule: Thinning) -> Result<Rule<Downsampling>, ConfigError> {

@@ -73,7 +73,7 @@ mod tests {
         for (text, expect) in [
             ("dta = 'x'", "unknown key \"dta\"; did you mean \"data\"?"),
             ("tls_crt = 'x'", "unknown key \"tls_crt\"; did you mean \"tls_cert\"?"),
-            ("[[retention]]\nmatch = 'a'\nzzz = 1", "unknown key \"zzz\", known are match, keep"),
+            ("[[retention]]\nmatch = 'a'\nzzz = 1", "unknown key \"zzz\", known are match, keep, summaries"),
             ("[[retention]]\nkeep = '1d'", "key \"match\" is missing"),
             ("requests_max = -1", "-1 is not allowed, expected a whole number from 0 without a unit"),
             ("requests_max = 1.5", "1.5 is not allowed, expected a whole number from 0 without a unit"),

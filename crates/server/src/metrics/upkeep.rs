@@ -27,7 +27,7 @@ fn now(name: &'static str, help: &'static str, read: fn(&UpkeepStats) -> u64) ->
 
 impl Default for UpkeepFigures {
     fn default() -> Self {
-        let totals: [Total; 16] = [
+        let totals: [Total; 17] = [
             total("tacho_merges_total", "Merges of chunks.", |s| s.merges),
             total("tacho_merge_chunks_in_total", "Chunks that merges replaced.", |s| s.chunks_in),
             total("tacho_merge_chunks_out_total", "Chunks that merges wrote.", |s| s.chunks_out),
@@ -52,6 +52,11 @@ impl Default for UpkeepFigures {
             total("tacho_deletions_done_total", "Deletions completed.", |s| s.deletions_done),
             total("tacho_series_forgotten_total", "Series removed from the index.", |s| s.series_forgotten),
             total("tacho_rollups_total", "Roll-ups of summaries of calls written.", |s| s.rollups),
+            total(
+                "tacho_calls_days_kept_total",
+                "Days of calls of a series whose summaries are kept, because the calls are older than their retention.",
+                |s| s.days_kept,
+            ),
             total("tacho_merge_failures_total", "Failed merges; they are retried.", |s| s.failures),
             total(
                 "tacho_verified_bytes_total",

@@ -10,6 +10,7 @@ use super::finding::{Finding, FindingKind, Loss, Lost, Place, PlacedRow, SERIES_
 use super::known::{Known, highest, misnamed};
 use crate::driver::{Damaged, Row, Table};
 use crate::group::row::{decode_series, series_key};
+use crate::kept::{self, KeptKey, UNTIL, decode_until};
 use crate::keys::{
     CLOCK, FLUSHED, IDENTITY, JOURNALS, SEQUENCE, SESSIONS, STORE, STORED, decode_session, decode_store_fact,
 };
@@ -21,6 +22,9 @@ use crate::{Error, ErrorKind, Result};
 /// The effect of a damaged roll-up.
 const UNROLLED: &str =
     "nothing is lost: the summaries of its chunks are read until the server writes it again";
+
+/// The effect of a damaged kept summary.
+const UNSUMMED: &str = "the summary of the expired calls of this hour or day is lost";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
@@ -148,6 +152,10 @@ impl Checker {
             }),
             TOMBSTONES => Tombstone::decode(&row).map(drop),
             LIVES => decode_life(&row).map(drop),
+            UNTIL => decode_until(&row).map(drop),
+            partition if kept::series_of(partition).is_some() => {
+                KeptKey::decode(&row.clustering).and_then(|_| kept::summary(&row)).map(drop)
+            }
             // A repair may change the chunks of a roll-up. The server writes roll-ups again.
             partition if series_of(partition).is_some() => {
                 match Rollup::decode(&row).and_then(|_| summary(&row)) {
@@ -165,9 +173,10 @@ impl Checker {
                 let key = self.key(row.table, &row.partition, &row.clustering);
                 let is_learned_again = &*row.partition == LIVES || series_of(&row.partition).is_some();
                 let loss = if is_learned_again || is_derived(&row) { Loss::Derivable } else { Loss::Fact };
-                let effect = match series_of(&row.partition) {
-                    Some(_) => UNROLLED,
-                    None => "the server may not start",
+                let effect = match &*row.partition {
+                    partition if series_of(partition).is_some() => UNROLLED,
+                    partition if kept::series_of(partition).is_some() => UNSUMMED,
+                    _ => "the server may not start",
                 };
                 let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key).loss(loss);
                 Ok(Verdict::found(finding.effect(effect)))
@@ -196,6 +205,8 @@ impl Checker {
                 "values of the series are not rounded until the series is again known not to be a counter",
             ),
             (partition, _) if series_of(partition).is_some() => (Loss::Derivable, UNROLLED),
+            (partition, _) if kept::series_of(partition).is_some() => (Loss::Fact, UNSUMMED),
+            (UNTIL, _) => (Loss::Fact, "kept summaries of the series are not used until another day is kept"),
             _ => (Loss::Fact, ""),
         };
         let finding = Finding::new(FindingKind::RowDamaged, place, reason).loss(loss);
@@ -216,7 +227,10 @@ impl Checker {
             },
             Table::Meta => match series_of(partition) {
                 Some(series) => format!("roll-up {} of series {series}", text(clustering)),
-                None => format!("{} {}", text(partition), text(clustering)),
+                None => match kept::series_of(partition) {
+                    Some(series) => format!("kept summary {} of series {series}", text(clustering)),
+                    None => format!("{} {}", text(partition), text(clustering)),
+                },
             },
         }
     }

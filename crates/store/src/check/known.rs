@@ -11,6 +11,7 @@ use crate::driver::{Driver, Row, Table};
 use crate::evidence::Keys;
 use crate::group::row::{SeriesRow, decode_series, group_id, series_scan};
 use crate::index::Index;
+use crate::kept;
 use crate::keys::{
     IDENTITY, JOURNALS, STORE, StoreFact, chunk_place, decode_session, decode_store_fact, sessions_scan,
     store_scan,
@@ -63,6 +64,10 @@ impl Known {
         let mut partitions = HashSet::new();
         let mut each = |partition: &[u8], _: &[u8]| partitions.extend(chunk_place(partition));
         driver.keys(Table::Chunks, &mut each).await?;
+        let mut each = |partition: &[u8], _: &[u8]| {
+            partitions.extend(kept::series_of(partition).map(|series| (Kind::Execution, series)));
+        };
+        driver.keys(Table::Meta, &mut each).await?;
         let (index, keys) = (index(driver).await?, Keys::read(driver).await?);
         Ok(Self { facts, last_session, index, keys, has_tombstones, partitions })
     }

@@ -25,7 +25,7 @@ pub struct ChunkInfo {
 pub async fn chunks(reader: &Reader, kind: Kind, id: SeriesId) -> Result<Read<Vec<ChunkInfo>>> {
     let snapshot = reader.snapshots.open();
     let mut read: Read<Vec<ChunkInfo>> = Read::default();
-    let masks = reader.masks_of(id);
+    let masks = reader.masks_of(kind, id);
     for (group, member) in partitions(reader, kind, id) {
         let each = |found: Found| {
             let Found { key, chunk, row_bytes, .. } = &found;

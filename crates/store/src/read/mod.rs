@@ -6,12 +6,14 @@
 //!   chunks.rs   lists all stored chunks of one series, without their records
 //!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
 //!   summaries.rs  rows of calls, or the summaries of their chunks (usage.rs); rolled.rs  those of roll-ups where possible
+//!   kept.rs  summaries of expired calls
 //! ```
 //! Until the flush of a generation ends, its records are read from memory. Afterwards they are read from the driver. A read
 //! first reads the generations in memory. In the driver, the read ignores chunks of these generations, so that a flush
 //! during the read does not duplicate records.
 
 mod chunks;
+mod kept;
 mod rolled;
 mod rows;
 pub mod samples;
@@ -22,7 +24,7 @@ mod usage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tacho_model::{Labels, SeriesId};
+use tacho_model::{Kind, Labels, SeriesId};
 
 use crate::damage::Unreadable;
 use crate::driver::Driver;
@@ -36,7 +38,7 @@ use crate::{Error, ErrorKind, Result};
 pub use chunks::{ChunkInfo, chunks};
 pub use rows::head as row_head;
 pub use series::{Having, Needed};
-pub use summaries::summary as row_summary;
+pub use summaries::{Summed, summary as row_summary};
 
 /// Gets the number of chunks that are done, and the number of all chunks that the read of a series needs. Chunks whose summaries
 /// are enough do not count.
@@ -58,7 +60,10 @@ impl Reader {
         self.index.read().labels(id)
     }
 
-    fn masks_of(&self, id: SeriesId) -> Vec<Mask> {
+    fn masks_of(&self, kind: Kind, id: SeriesId) -> Vec<Mask> {
+        if kind == Kind::Execution {
+            return self.masks.of_calls(id, || self.labels_of(id)).0;
+        }
         let Some(masks) = self.masks.by_labels() else { return Vec::new() };
         // Patterns are not tried under the lock of the index.
         let labels = self.labels_of(id);

@@ -11,8 +11,9 @@ use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID, SummarizedChunk};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
+use super::kept::kept;
 use super::rows::{Found, Lost, each_live, each_needed, row_of};
-use super::summaries::{each_ranked, unsummarized};
+use super::summaries::{Summed, each_ranked, unsummarized};
 use super::usage::Use;
 use super::{Reader, Steps, read_memory, take_room};
 use crate::damage::{Damages, Read};
@@ -31,7 +32,7 @@ pub async fn entries(reader: &Reader, id: SeriesId, range: TimeRange) -> Result<
         entries.retain(|entry| range.contains(entry.at));
         Ok(Some(entries))
     };
-    let masks = reader.masks_of(id);
+    let masks = reader.masks_of(Kind::Entry, id);
     let wanted = Wanted { kind: Kind::Entry, id, range, oldest: memory.oldest, snapshot, masks: &masks };
     let mut collected = Collected::new(reader, &wanted);
     if !range.is_empty() {
@@ -64,9 +65,9 @@ fn mask_block(block: Arc<ExecutionBlock>, masks: &[Mask], generation: u64) -> Op
 pub enum Needed<'a> {
     All,
     /// All, except those of stored chunks with a summary that the function accepts (returns `true`). The function gets
-    /// the summary of each chunk that is wholly in the range and has no masked records. For a damaged summary, the
-    /// function gets a text.
-    Unsummarized(&'a (dyn Fn(Result<&CallSummary, String>) -> bool + Sync)),
+    /// the summary of each chunk that is wholly in the range and has no masked records, and the kept summaries of expired calls.
+    /// For a damaged summary of a chunk, the function gets a text.
+    Unsummarized(&'a (dyn Fn(Result<Summed<'_>, String>) -> bool + Sync)),
     /// Those that a search needs. Blocks in memory and chunks without a usable summary are read first, then the other chunks
     /// by descending rank. The range may cut chunks that have a rank.
     Ranked {
@@ -186,7 +187,7 @@ pub async fn executions(
     let snapshot = reader.snapshots.open();
     let read = |open: &OpenExecutions, generation: &Generation| (generation.number, open.read(range));
     let memory = read_memory(reader, |generation| Some(read(generation.executions.get(&id)?, generation)));
-    let masks = reader.masks_of(id);
+    let (masks, expired) = reader.masks.of_calls(id, || reader.labels_of(id));
     let admit = |(generation, block): (u64, Arc<ExecutionBlock>)| {
         let block = mask_block(block, &masks, generation).filter(|block| keep(block));
         if let Some(block) = &block {
@@ -202,6 +203,9 @@ pub async fn executions(
         }
     }
     let mut read = stored(reader, &wanted, (needed, steps), admit).await?;
+    if let (Needed::Unsummarized(accepts), Some(expired)) = (needed, expired) {
+        read.damages.extend(kept(reader, id, range, expired, |summed| accepts(Ok(summed))).await?);
+    }
     read.records.extend(recent);
     Ok(read)
 }
@@ -313,6 +317,7 @@ async fn stored(
             let usage = |generations: (u64, u64), times: TimeRange, has_summary: bool| {
                 wanted.usage(generations, times, has_summary, false)
             };
+            let accepts = |summary: Result<&CallSummary, String>| accepts(summary.map(Summed::of));
             let keys = unsummarized(reader, (kind, id), range, snapshot, &usage, accepts).await?;
             let (mut done, all) = (0, keys.len());
             let mut rows = std::pin::pin!(decoded_ahead(reader, id, range, snapshot, keys));

@@ -16,6 +16,23 @@ use crate::group::row::replacement_bytes;
 use crate::keys::{ChunkKey, chunk_row_scan};
 use crate::upkeep::Snapshot;
 
+/// A summary that a read uses instead of calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Summed<'a> {
+    pub summary: &'a CallSummary,
+    /// The hour or the day of expired calls: the summary has the calls of all segments that started in it. `None`: the calls have
+    /// not expired, and are in the range.
+    pub expired: Option<TimeRange>,
+    /// Whether nothing else has these calls, if the caller refuses the summary.
+    pub is_only: bool,
+}
+
+impl<'a> Summed<'a> {
+    pub(super) const fn of(summary: &'a CallSummary) -> Self {
+        Self { summary, expired: None, is_only: false }
+    }
+}
+
 /// Like [`unsummarized`], but the summaries only show which chunks a reader needs, and in which order. `rank` gets each
 /// summary, and returns the rank of the chunk; `None` if the reader does not need the chunk. Then the rows are read by
 /// descending rank, those without a usable summary first. Each is read only if `is_needed` accepts its rank and its number of

@@ -33,6 +33,8 @@ pub struct UpkeepStats {
     pub series_forgotten: u64,
     /// Roll-ups written.
     pub rollups: u64,
+    /// Days of calls of a series whose summaries are kept since the calls have expired.
+    pub days_kept: u64,
     /// Failed attempts that are retried.
     pub failures: u64,
     /// Bytes read only to verify them.
@@ -56,6 +58,7 @@ counters! {
         deletions_done: Count,
         series_forgotten: Count,
         rollups: Count,
+        days_kept: Count,
         failures: Count,
         verified_bytes: Count,
         busy_ns: Count,

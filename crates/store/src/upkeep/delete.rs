@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Kind, Matcher, TimeRange};
+use tacho_model::{Kind, Labels, Matcher, SeriesId, TimeRange};
 
 use super::Upkeep;
 use super::tombstones::Tombstone;
 use crate::changes::Change;
+use crate::driver::Delete;
 use crate::index;
+use crate::kept;
 use crate::mutation::Mutation;
 use crate::waiting::Waiter;
 use crate::{Error, ErrorKind, Result};
@@ -48,6 +50,7 @@ pub async fn delete(
     }
     upkeep.store.tombstones.read().check_room(matchers)?;
     seal.await?;
+    delete_kept(upkeep, matchers.to_vec(), range).await?;
     let (id, through) = {
         let (generations, tombstones) = (upkeep.store.generations.read(), upkeep.store.tombstones.read());
         let growing = generations.active.as_ref().map_or(generations.next, |active| active.number);
@@ -63,6 +66,25 @@ pub async fn delete(
     tracing::info!(tombstone = id, through, %range, ?matchers, "deletion is in force");
     upkeep.store.inbox.wake();
     Ok(deleted)
+}
+
+/// Deletes the kept summaries of all hours and days that overlap the range. They have no records that could be masked. This is
+/// done before the tombstone exists: after a crash in between, a repeated request deletes the rest.
+async fn delete_kept(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>, range: TimeRange) -> Result<()> {
+    let series = upkeep.store.summed.read().series();
+    if series.is_empty() {
+        return Ok(());
+    }
+    let (threads, of) = (upkeep.store.options.threads, Arc::clone(upkeep));
+    let select = move || -> Vec<Delete> {
+        let labels = |id: &SeriesId| of.store.index.read().labels(*id);
+        let matches = |labels: Arc<Labels>| matchers.iter().all(|matcher| matcher.matches(&labels));
+        let meant = series.into_iter().filter(|id| labels(id).is_some_and(matches));
+        meant.flat_map(|id| kept::delete_days(id, range)).collect()
+    };
+    let ended = |e| Error::new(ErrorKind::Closed, "selection of kept summaries did not end").caused_by(e);
+    let deletes = threads.start(select).join().await.map_err(ended)?;
+    if deletes.is_empty() { Ok(()) } else { upkeep.store.driver.delete(deletes).await }
 }
 
 /// Number of series that all matchers accept, by kind. Patterns may take seconds, so the selection stops when the caller

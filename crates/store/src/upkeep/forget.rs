@@ -8,10 +8,12 @@ use tacho_model::{Kind, SeriesId, TimeRange};
 use super::Upkeep;
 use super::replace::delete_with_retries;
 use super::window::Partition;
-use crate::driver::{Delete, Driver, Scan, Table};
+use crate::Result;
+use crate::driver::{Delete, Driver, Scan, Scanned, Table};
 use crate::generation::Generations;
 use crate::in_flight::InFlight;
 use crate::index::Index;
+use crate::kept;
 use crate::keys::{chunk_scan, spans};
 use crate::rollup;
 
@@ -22,7 +24,8 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     // row after this delete.
     let _locked = upkeep.store.metadata.lock.lock().await;
     let before = upkeep.store.progress.borrow().flushed;
-    if holds_rows(&*upkeep.store.driver, partition, TimeRange::ALL).await {
+    let driver = &*upkeep.store.driver;
+    if holds_rows(driver, partition, TimeRange::ALL).await || holds_summaries(driver, partition).await {
         return;
     }
     let Some(forgotten) = leave(upkeep, partition, before) else { return };
@@ -33,19 +36,28 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
     deletes.extend(upkeep.lives.forget(&forgotten));
     if partition.kind == Kind::Execution {
         deletes.push(Delete::partition(Table::Meta, rollup::partition(partition.id)));
+        deletes.push(kept::delete_until(partition.id));
+        upkeep.store.summed.write().remove(partition.id);
     }
     delete_with_retries(upkeep, &deletes).await;
+}
+
+/// Whether a series has kept summaries of calls. `true` on an error.
+async fn holds_summaries(driver: &dyn Driver, partition: Partition) -> bool {
+    partition.kind == Kind::Execution
+        && !matches!(first(driver, kept::first_scan(partition.id)).await, Ok(None))
+}
+
+/// The first row of a scan, even if it is damaged.
+async fn first(driver: &dyn Driver, scan: Scan) -> Result<Option<Scanned>> {
+    driver.scan(Scan { limit: Some(1), ..scan }).await?.try_next().await
 }
 
 /// Whether any row of any generation may have records in the range. `true` on an error.
 pub async fn holds_rows(driver: &dyn Driver, partition: Partition, range: TimeRange) -> bool {
     for span in spans(partition.kind) {
         let scan = chunk_scan(partition.kind, partition.id, *span, range);
-        let first = match driver.scan(Scan { limit: Some(1), ..scan }).await {
-            Ok(mut rows) => rows.try_next().await,
-            Err(error) => Err(error),
-        };
-        if !matches!(first, Ok(None)) {
+        if !matches!(first(driver, scan).await, Ok(None)) {
             return true;
         }
     }

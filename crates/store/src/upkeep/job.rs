@@ -20,6 +20,7 @@ use super::window::{self, Known, Partition, Scope, Stretch, UnreadableRow, Windo
 use crate::driver::{Delete, Driver, Table};
 use crate::keys::{CHUNK_SPAN_MAX_NS, CHUNK_WIDE_SPAN_MAX_NS, ChunkKey};
 use crate::memtable::CHUNK_CALLS_MAX;
+use crate::policy::Policy;
 use crate::{Error, ErrorKind, Result};
 
 /// A job: a part of a partition to read and merge.
@@ -95,7 +96,10 @@ fn rules(upkeep: &Upkeep, partition: &Partition, now: Timestamp) -> Option<Rules
     drop(index);
     let tombstones = upkeep.store.tombstones.read();
     let policies = &upkeep.store.options.policies;
-    let of = labels.iter().map(|labels| (policies.of(labels), tombstones.masks(labels)));
+    let summed_until = upkeep.summed_until(partition);
+    let of = labels
+        .iter()
+        .map(|labels| (Policy { summed_until, ..policies.of(labels) }, tombstones.masks(labels)));
     let values = policies.chunk_values(&labels).unwrap_or(upkeep.store.options.chunk_values);
     let treatments = of.map(|(policy, masks)| Treatment::new(&policy, masks, now)).collect();
     let series: Vec<SeriesId> = labels.iter().map(|labels| labels.id()).collect();

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tacho_model::{Kind, Timestamp};
+use tacho_model::{Kind, SeriesId, Timestamp};
 use tokio::time::Instant;
 
 use super::Upkeep;
@@ -16,6 +16,7 @@ use super::batch::{JobResults, batch, give_back, run_jobs};
 use super::choice::Mode;
 use super::fresh::Tail;
 use super::job::Job;
+use super::keep::{self, keep_next};
 use super::orders::{Order, Waiting};
 use super::pace::Pace;
 use super::replace::{backoff, report};
@@ -59,6 +60,8 @@ struct Keeper {
     /// Whether the days that an earlier process left without roll-ups are noted.
     knows_days: bool,
     thinned: HashMap<Partition, Timestamp>,
+    /// Series with days whose summaries may be due to be kept.
+    ending: VecDeque<SeriesId>,
     /// Deletions that were tried since the last sweep and are not completed.
     tried: Tried,
     /// The waits after failed batches. `None` after a batch without a failure.
@@ -71,8 +74,8 @@ impl Keeper {
         let (next_sweep, next_verify) =
             (now + upkeep.store.options.sweep_first, now + upkeep.store.options.verify_first);
         let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), Tried::default());
-        let (swept, knows_days, failing) = (false, false, None);
-        Self { upkeep, backlog, next_sweep, next_verify, swept, knows_days, thinned, tried, failing }
+        let (swept, knows_days, failing, ending) = (false, false, None, VecDeque::new());
+        Self { upkeep, backlog, next_sweep, next_verify, swept, knows_days, thinned, ending, tried, failing }
     }
 
     async fn run(mut self) {
@@ -91,7 +94,8 @@ impl Keeper {
                     self.work().await;
                 }
                 // Not only after the last merge, because a busy store may always have merges to do.
-                has_rolled = self.roll_up().await;
+                let has_kept = self.keep().await;
+                has_rolled = self.roll_up().await || has_kept;
                 if has_merged {
                     continue;
                 }
@@ -143,6 +147,8 @@ impl Keeper {
         }
         // The jobs take the fresh chunks with them. If a job skips rows of a generation that is not completely flushed, its
         // chunks count as fresh again.
+        self.ending = keep::series(&self.upkeep).into();
+        while self.keep_one().await.is_some() {}
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);
@@ -200,6 +206,7 @@ impl Keeper {
             return;
         }
         self.next_sweep = Instant::now() + options.sweep_every;
+        self.ending = keep::series(upkeep).into();
         upkeep.store.inbox.days.close(upkeep.store.clock.now());
         if !room {
             self.backlog.extend(sweep::aged(upkeep, &mut self.thinned));
@@ -211,6 +218,37 @@ impl Keeper {
             self.backlog.extend(all.map(|partition| Job::all(partition, Mode::Finish)));
             self.swept = true;
         }
+    }
+
+    /// Keeps the summaries of one day of one series, and then rests. Returns whether there was such a day.
+    async fn keep(&mut self) -> bool {
+        let begun = Instant::now();
+        let Some(bytes) = self.keep_one().await else { return false };
+        let elapsed = begun.elapsed();
+        self.rest(pace(&self.upkeep.store.options).rest(bytes, elapsed, elapsed)).await;
+        true
+    }
+
+    /// Returns the bytes that were written. `None` if there is no day to keep. After a failure, the next sweep tries again.
+    async fn keep_one(&mut self) -> Option<u64> {
+        while let Some(series) = self.ending.pop_front() {
+            match keep_next(&self.upkeep, series).await {
+                Ok((true, bytes)) => {
+                    self.ending.push_back(series);
+                    return Some(bytes);
+                }
+                Ok((false, _)) => {}
+                Err(error) => {
+                    report(
+                        &self.upkeep,
+                        &error,
+                        "summaries of expired calls were not kept, so the calls stay",
+                    );
+                    self.next_sweep = self.next_sweep.min(Instant::now() + SWEEP_AFTER_FAILURE);
+                }
+            }
+        }
+        None
     }
 
     /// Writes the roll-ups of one day of one series, and then rests. Returns whether there was such a day.

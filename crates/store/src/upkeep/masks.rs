@@ -3,22 +3,25 @@
 
 use std::sync::Arc;
 
-use tacho_model::{Labels, TimeRange, Timestamp};
+use tacho_model::{Labels, SeriesId, TimeRange, Timestamp};
 
 use super::clock::TrustedClock;
 use super::tombstones::{Mask, Tombstones};
 use crate::guarded::Guarded;
+use crate::kept::SummedDays;
 use crate::options::Options;
+use crate::rollup::{day_of, range_of};
 
 pub struct Masks {
+    pub summed: Arc<Guarded<SummedDays>>,
     pub tombstones: Arc<Guarded<Tombstones>>,
     pub options: Arc<Options>,
     pub clock: Arc<TrustedClock>,
 }
 
 impl Masks {
-    /// Returns a function from labels to the current masks of a series. `None` in the usual case that no series has
-    /// masks.
+    /// Returns a function from labels to the current masks of a series of samples or entries. `None` in the usual case that no
+    /// series has masks.
     pub fn by_labels(&self) -> Option<impl Fn(&Labels) -> Vec<Mask>> {
         // Holds the lock of the list only while the pointers in it are copied. So a deletion does not wait while
         // patterns are matched.
@@ -29,21 +32,43 @@ impl Masks {
         let now = self.clock.now();
         Some(move |labels: &Labels| {
             let mut masks = tombstones.masks(labels);
-            masks.extend(policies.keep(labels).map(|keep| expired(now, keep)));
+            masks.extend(expired(policies.retention(labels, None).expired_before(now)));
             masks
         })
+    }
+
+    /// The current masks of a series of calls, and the times of its expired calls that have kept summaries.
+    pub fn of_calls(
+        &self,
+        id: SeriesId,
+        labels: impl FnOnce() -> Option<Arc<Labels>>,
+    ) -> (Vec<Mask>, Option<TimeRange>) {
+        let (tombstones, policies) = (self.tombstones.read().clone(), &self.options.policies);
+        let until = self.summed.read().until(id);
+        let is_masked = until > Timestamp::MIN || !tombstones.is_empty() || !policies.retention.is_empty();
+        let Some(labels) = is_masked.then(labels).flatten() else {
+            return (Vec::new(), None);
+        };
+        let policy = policies.retention(&labels, Some(until));
+        let now = self.clock.now();
+        let mut masks = tombstones.masks(&labels);
+        masks.extend(expired(policy.expired_before(now)));
+        // A day expires as a whole.
+        let from = range_of(day_of(policy.summaries_expired_before(now))).start;
+        let last = until.checked_sub(1);
+        (masks, last.map(|last| TimeRange::new(from, last)).filter(|expired| !expired.is_empty()))
     }
 
     /// For each rule of retention, the time before which the records of its series are masked now.
     pub fn expired_before(&self) -> Vec<Timestamp> {
         let rules = &self.options.policies.retention;
         let now = if rules.is_empty() { 0 } else { self.clock.now() };
-        rules.iter().map(|rule| now.saturating_sub_unsigned(rule.then)).collect()
+        rules.iter().map(|rule| now.saturating_sub_unsigned(rule.then.keep)).collect()
     }
 }
 
-/// Masks the records that are older than `keep`, in all generations.
-const fn expired(now: Timestamp, keep: u64) -> Mask {
-    let last = now.saturating_sub_unsigned(keep).saturating_sub(1);
-    Mask { id: 0, range: TimeRange::new(Timestamp::MIN, last), through: u64::MAX }
+/// Masks the records before this time, in all generations.
+fn expired(before: Timestamp) -> Option<Mask> {
+    let last = before.checked_sub(1)?;
+    Some(Mask { id: 0, range: TimeRange::new(Timestamp::MIN, last), through: u64::MAX })
 }

@@ -13,6 +13,7 @@
 //!   alive.rs        which rows are alive, for readers and for a start after a crash
 //!   masks.rs        which records are masked, although their rows still exist
 //!   rollups.rs      sums of the summaries of many chunks of calls
+//!   keep.rs         summaries of calls that then expire
 //!   verify.rs       reads stored bytes again and reports rows that do not match their checksums
 //!   clock.rs        whether the clock is trusted for deleting records
 //! ```
@@ -32,6 +33,7 @@ mod forget;
 mod fresh;
 mod job;
 mod joints;
+mod keep;
 mod keeper;
 mod lives;
 mod masks;
@@ -58,6 +60,7 @@ pub mod fuzzing {
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tacho_model::{Kind, Timestamp};
 use tokio::sync::{Notify, RwLock, oneshot, watch};
 
 use crate::Result;
@@ -68,7 +71,9 @@ use crate::generation::Generations;
 use crate::guarded::Guarded;
 use crate::in_flight::InFlight;
 use crate::index::Index;
+use crate::kept::SummedDays;
 use crate::options::Options;
+use crate::read::Reader;
 use crate::shared::{Metadata, Progress, RecordSpace};
 
 pub use alive::alive;
@@ -91,6 +96,9 @@ pub struct StoreParts {
     pub id: u128,
     pub clock: Arc<TrustedClock>,
     pub space: Arc<RecordSpace>,
+    pub summed: Arc<Guarded<SummedDays>>,
+    /// Reads calls like a query.
+    pub reader: Reader,
     pub generations: Arc<Guarded<Generations>>,
     pub index: Arc<Guarded<Index>>,
     pub in_flight: Arc<InFlight>,
@@ -165,6 +173,11 @@ impl Upkeep {
 
     pub fn wake(&self) {
         self.store.inbox.wake();
+    }
+
+    /// [`Policy::summed_until`](crate::policy::Policy::summed_until) of a partition.
+    fn summed_until(&self, partition: &window::Partition) -> Option<Timestamp> {
+        (partition.kind == Kind::Execution).then(|| self.store.summed.read().until(partition.id))
     }
 
     fn notes(&self) -> MutexGuard<'_, window::Notes> {

@@ -68,7 +68,9 @@ fn policies(upkeep: &Upkeep, partition: &Partition) -> Vec<Policy> {
             members.map(|member| policies.of(&index.labels_of(*member))).collect()
         }),
         Kind::Entry | Kind::Execution => {
-            index.labels(partition.id).map(|l| policies.of(&l)).into_iter().collect()
+            let summed_until = upkeep.summed_until(partition);
+            let policy = index.labels(partition.id).map(|labels| policies.of(&labels));
+            policy.map(|policy| Policy { summed_until, ..policy }).into_iter().collect()
         }
     }
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tacho_model::{Kind, ManualClock, Matcher, NAME, TimeRange};
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Verified};
-use tacho_store::policy::{Policies, Rule};
+use tacho_store::policy::{Policies, Retention, Rule};
 use tacho_store::{Appended, ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Origin, Result, Store};
 
 use crate::common::{self, Bench, entries, origin, samples, values};
@@ -248,7 +248,7 @@ async fn failed_deletes_are_reported_and_done_later() {
 #[tokio::test]
 async fn a_clock_far_ahead_deletes_no_records_until_confirmed() {
     let day = 86_400_000_000_000i64;
-    let keep = Rule { matchers: vec![Matcher::equal(NAME, "m")], then: 30 * day as u64 };
+    let keep = Rule { matchers: vec![Matcher::equal(NAME, "m")], then: Retention::of(30 * day as u64) };
     let policies = Policies { retention: vec![keep], ..Policies::default() };
     let clock = Arc::new(ManualClock::new(100 * day));
     let options = Options {
@@ -288,7 +288,7 @@ async fn a_clock_far_ahead_deletes_no_records_until_confirmed() {
 #[tokio::test]
 async fn a_store_without_a_stored_clock_time_trusts_the_clock_once() {
     let day = 86_400_000_000_000i64;
-    let keep = Rule { matchers: vec![Matcher::equal(NAME, "m")], then: 30 * day as u64 };
+    let keep = Rule { matchers: vec![Matcher::equal(NAME, "m")], then: Retention::of(30 * day as u64) };
     let policies = Policies { retention: vec![keep], ..Policies::default() };
     let options = Options {
         policies: Arc::new(policies),

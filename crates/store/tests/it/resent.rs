@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tacho_chunk::Method;
 use tacho_chunk::semantic::Semantic;
 use tacho_model::{Batch, ManualClock, Matcher, NAME, TimeRange, Value, mix64};
-use tacho_store::policy::{Policies, Rule};
+use tacho_store::policy::{Policies, Retention, Rule};
 use tacho_store::{MemoryDriver, Options, Store};
 
 use crate::common::{Bench, typed, values};
@@ -172,7 +172,7 @@ async fn samples_are_not_duplicated_by_a_merge_that_ends_inside_a_moved_row() {
 
 /// All series have the retention [`KEEP`].
 fn expiring(options: Options) -> Options {
-    let rule = |name: &&str| Rule { matchers: vec![Matcher::equal(NAME, name)], then: KEEP };
+    let rule = |name: &&str| Rule { matchers: vec![Matcher::equal(NAME, name)], then: Retention::of(KEEP) };
     let retention = NAMES.iter().map(rule).collect();
     Options { policies: Arc::new(Policies { retention, ..Policies::default() }), ..options }
 }

@@ -7,7 +7,7 @@ use tacho_chunk::semantic::Semantic;
 use tacho_chunk::{Aggregate, Aggregation, CodecSet, Method, Tolerance};
 use tacho_model::{Kind, ManualClock, MatchOp, Matcher, NAME, TimeRange};
 use tacho_store::layer::faults::{Faults, Faulty};
-use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Rule};
+use tacho_store::policy::{ChunkSettings, Downsampling, Policies, Retention, Rule};
 use tacho_store::threads::Threads;
 use tacho_store::{ErrorKind, MemoryDriver, Options, Store};
 
@@ -182,7 +182,8 @@ async fn bad_deletions_are_refused() {
 
 #[tokio::test]
 async fn expired_chunks_and_their_series_are_removed() {
-    let policies = Policies { retention: rule("m", 100 * SECOND as u64), ..Policies::default() };
+    let policies =
+        Policies { retention: rule("m", Retention::of(100 * SECOND as u64)), ..Policies::default() };
     let bench = Bench::with(Arc::new(MemoryDriver::new()), quiet(policies));
     let clock = Arc::new(ManualClock::new(150 * SECOND));
     let store = open_at(&bench, clock.clone()).await;
@@ -207,7 +208,8 @@ async fn expired_chunks_and_their_series_are_removed() {
 #[tokio::test]
 async fn expired_records_are_not_read_from_memory_or_driver() {
     let keep = 100 * SECOND as u64;
-    let retention = ["m", "log", "svc"].into_iter().flat_map(|name| rule(name, keep)).collect();
+    let retention =
+        ["m", "log", "svc"].into_iter().flat_map(|name| rule(name, Retention::of(keep))).collect();
     let bench =
         Bench::with(Arc::new(MemoryDriver::new()), quiet(Policies { retention, ..Policies::default() }));
     let clock = Arc::new(ManualClock::new(0));

@@ -56,7 +56,7 @@ fn counted(blocks: &[SourceBlock], counts: Counts, range: TimeRange) -> (Vec<Vec
             let times = block.range();
             let is_within = read.contains(times.start) && read.contains(times.end);
             let summary = CallSummary::of(block).unwrap();
-            if is_within && counters.takes_summaries() && counters.add_summary(labels, &summary) {
+            if is_within && counters.takes_summaries() && counters.add_summary(labels, &summary, false) {
                 summed += 1;
             } else {
                 counters.add(labels, block);

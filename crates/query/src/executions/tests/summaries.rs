@@ -70,7 +70,7 @@ fn answer_of<F: Fold>(
             let meant: Vec<_> = blocks.iter().enumerate().filter(|(_, block)| is_meant(block)).collect();
             let Some((_, (first, _))) = meant.first() else { continue };
             let summary = rolled(&meant.iter().map(|(_, (source, _))| source).collect::<Vec<_>>());
-            if fold.add_summary(&first.labels, &summary) {
+            if fold.add_summary(&first.labels, &summary, false) {
                 done.extend(meant.iter().map(|(number, _)| *number));
             }
         }
@@ -90,7 +90,7 @@ fn answer_of<F: Fold>(
                     summary.callers.clone(),
                 )
                 .unwrap();
-                if (is_first || later != Later::Kept) && fold.add_summary(labels, &summary) {
+                if (is_first || later != Later::Kept) && fold.add_summary(labels, &summary, false) {
                     if is_first {
                         summed.insert(number);
                     }
@@ -335,14 +335,17 @@ fn fold_hostile(change: impl Fn(&mut CallSummary)) -> (Vec<OperationStats>, Vec<
         operations.pass();
         services.pass();
         for _ in 0..2 {
-            assert!(operations.add_summary(&labels, &summary) && services.add_summary(&labels, &summary));
+            assert!(
+                operations.add_summary(&labels, &summary, false)
+                    && services.add_summary(&labels, &summary, false)
+            );
         }
         for level in [Level::Operation, Level::Service] {
             let mut graph =
                 Graphing::new(Filter { service: None, operation: None, range: TimeRange::ALL }, level)
                     .from_summaries(labels_of());
             graph.pass();
-            (0..2).for_each(|_| _ = graph.add_summary(&labels, &summary));
+            (0..2).for_each(|_| _ = graph.add_summary(&labels, &summary, false));
             graph.finish();
         }
         for counts in [Counts::Calls, Counts::Errors] {
@@ -353,7 +356,7 @@ fn fold_hostile(change: impl Fn(&mut CallSummary)) -> (Vec<OperationStats>, Vec<
             ] {
                 let mut counters = Counters::new(counts, range, 1_000, |_| true);
                 counters.pass();
-                (0..2).for_each(|_| _ = counters.add_summary(&labels, &summary));
+                (0..2).for_each(|_| _ = counters.add_summary(&labels, &summary, false));
                 counters.finish();
             }
         }

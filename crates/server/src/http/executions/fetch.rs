@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use tacho_chunk::{AttributeData, CallSummary, ExecutionBlock, SummarizedChunk};
+use tacho_chunk::{AttributeData, ExecutionBlock, SummarizedChunk};
 use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
-use tacho_store::{Damages, Error, ErrorKind, Having, Needed, Read};
+use tacho_store::{Damages, Error, ErrorKind, Having, Needed, Read, Summed};
 
 use crate::access::View;
 use crate::http::error::ApiError;
@@ -25,7 +25,8 @@ const BLOCK_MEMORY_SHARE: usize = 16;
 pub const LIGHT_BLOCK_BYTES_MAX: usize = 64 << 20;
 const READS_AT_ONCE: usize = 4;
 
-const HOUR_NS: i64 = 3_600_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
+const HOUR_NS: i64 = 3_600 * SECOND_NS;
 
 pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
     let share = usable_bytes.map_or(BLOCK_BYTES_MAX, |all| all / BLOCK_MEMORY_SHARE);
@@ -75,9 +76,8 @@ pub async fn blocks(
         .await
 }
 
-/// Gets the summary of a chunk, or a text about a damaged summary. Returns whether the summary replaces the blocks of the
-/// chunk.
-type Summing<'a> = &'a (dyn Fn(&Labels, Result<&CallSummary, String>) -> bool + Sync);
+/// Gets a summary, or a text about a damaged summary of a chunk. Returns whether the summary replaces the blocks of the chunk.
+type Summing<'a> = &'a (dyn Fn(&Labels, Result<Summed<'_>, String>) -> bool + Sync);
 
 /// Gets the summary of a chunk, or a text about a damaged summary. Returns the rank of the chunk; `None` if it is not needed.
 type Ranking<'a> = &'a (dyn Fn(&Labels, Result<SummarizedChunk<'_>, String>) -> Option<u64> + Sync);
@@ -92,37 +92,76 @@ enum Summaries<'a> {
     Ranked(Ranking<'a>, &'a (dyn Fn(u64, usize) -> bool + Sync), Option<Having<'a>>),
 }
 
+/// What a pass found out about summaries.
 #[derive(Default)]
-pub struct DamagedSummaries {
-    count: usize,
-    first: Option<String>,
+struct SummaryNotes {
+    damaged: usize,
+    first_damaged: Option<String>,
+    /// The hours of expired calls that the range cuts, from the first to the last.
+    cut: Option<TimeRange>,
+    /// Kept summaries of expired calls without the figures that the answer needs.
+    lacking: usize,
 }
 
-impl DamagedSummaries {
-    fn add(&mut self, said: String) {
-        self.count += 1;
-        self.first.get_or_insert(said);
+impl SummaryNotes {
+    fn damage(&mut self, said: String) {
+        self.damaged += 1;
+        self.first_damaged.get_or_insert(said);
     }
 
-    fn sentence(&self) -> Option<String> {
-        let (count, first) = (self.count, self.first.as_ref()?);
-        let summaries = if count == 1 { "summary of calls is" } else { "summaries of calls are" };
-        Some(format!(
-            "{count} {summaries} damaged, so the calls were read: {first}; tacho repair rewrites damaged summaries"
-        ))
+    /// Notes a kept summary of the expired calls of an hour.
+    fn hour(&mut self, hour: TimeRange, range: TimeRange, is_used: bool) {
+        self.lacking += usize::from(!is_used);
+        // A range in seconds may end a second before the hour.
+        let is_whole = range.contains(hour.start) && range.contains(hour.end.saturating_sub(SECOND_NS));
+        if is_used && !is_whole {
+            let known = self.cut.unwrap_or(hour);
+            self.cut = Some(TimeRange::new(known.start.min(hour.start), known.end.max(hour.end)));
+        }
+    }
+
+    /// Adds the notes of another pass over the same range, which may have found the same.
+    fn merge(&mut self, other: Self) {
+        if other.damaged > self.damaged {
+            (self.damaged, self.first_damaged) = (other.damaged, other.first_damaged);
+        }
+        self.cut = self.cut.or(other.cut);
+        self.lacking = self.lacking.max(other.lacking);
+    }
+
+    fn sentences(&self) -> impl Iterator<Item = String> {
+        let damaged = self.first_damaged.as_ref().map(|first| {
+            let summaries = if self.damaged == 1 { "summary of calls is" } else { "summaries of calls are" };
+            let count = self.damaged;
+            format!(
+                "{count} {summaries} damaged, so the calls were read: {first}; tacho repair rewrites damaged summaries"
+            )
+        });
+        let cut = self.cut.map(|_| {
+            "the calls at an end of the range have expired, and their summaries are for whole hours (UTC): the answer \
+             includes the whole of each hour that the range cuts"
+                .to_owned()
+        });
+        let lacking = (self.lacking > 0).then(|| {
+            format!(
+                "the calls of {} have expired, and their summaries lack the figures that this answer needs",
+                if self.lacking == 1 { "an hour".to_owned() } else { format!("{} hours", self.lacking) }
+            )
+        });
+        damaged.into_iter().chain(cut).chain(lacking)
     }
 }
 
-/// The limits that make an answer incomplete, and the damaged summaries whose calls were read instead.
+/// The limits that make an answer incomplete, and what is to be said about summaries.
 #[derive(Default)]
 pub struct Notes {
     incomplete: Vec<Incomplete>,
-    summaries: DamagedSummaries,
+    summaries: SummaryNotes,
 }
 
 impl Notes {
     pub fn sentences(&self) -> impl Iterator<Item = String> {
-        self.incomplete.iter().map(Incomplete::to_string).chain(self.summaries.sentence())
+        self.incomplete.iter().map(Incomplete::to_string).chain(self.summaries.sentences())
     }
 }
 
@@ -143,7 +182,7 @@ async fn kept(
             progress.read(block.calls());
             keep(&labels, block)
         };
-        let sum = |summary: Result<&CallSummary, String>| match summaries {
+        let sum = |summary: Result<Summed<'_>, String>| match summaries {
             Summaries::Summed(sum) => sum(&labels, summary),
             Summaries::Unused | Summaries::Ranked(..) => false,
         };
@@ -187,7 +226,7 @@ pub async fn folded<F: Fold + Send>(
     mut fold: F,
 ) -> Result<(Read<F::Answer>, Notes), Error> {
     // Each pass may find the same damaged summaries.
-    let mut summaries = DamagedSummaries::default();
+    let mut summaries = SummaryNotes::default();
     let mut cache: Option<Cache> = None;
     let mut damages = Damages::default();
     let mut scanned = None;
@@ -207,11 +246,9 @@ pub async fn folded<F: Fold + Send>(
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         store.begin_pass();
-        let mut damaged = DamagedSummaries::default();
-        let read = pass((store, progress), (service, range), (scope, &room), &mut fold, &mut damaged).await?;
-        if damaged.count > summaries.count {
-            summaries = damaged;
-        }
+        let mut notes = SummaryNotes::default();
+        let read = pass((store, progress), (service, range), (scope, &room), &mut fold, &mut notes).await?;
+        summaries.merge(notes);
         // A pass that reads only some of the blocks may find less damage.
         if scanned.is_none() || scope == Scope::All {
             damages = read.damages;
@@ -228,7 +265,8 @@ pub async fn folded<F: Fold + Send>(
 /// A pass over several series, which are read concurrently. One task reads them, so no thread waits for the locks.
 struct Passing<'a, F> {
     fold: Mutex<&'a mut F>,
-    damaged: Mutex<&'a mut DamagedSummaries>,
+    range: TimeRange,
+    notes: Mutex<&'a mut SummaryNotes>,
     /// The bytes of blocks that may be kept.
     room: &'a AtomicUsize,
     /// Whether all blocks were kept, and no chunk was skipped because of its rank or its attributes.
@@ -240,8 +278,8 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
         self.fold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn damage(&self, said: String) {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).add(said);
+    fn notes(&self) -> MutexGuard<'_, &'a mut SummaryNotes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fits(&self, fits: bool) -> bool {
@@ -256,11 +294,20 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
         self.fits(self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok())
     }
 
-    fn sum(&self, labels: &Labels, summary: Result<&CallSummary, String>) -> bool {
+    fn sum(&self, labels: &Labels, summary: Result<Summed<'_>, String>) -> bool {
         match summary {
-            Ok(summary) => self.fold().add_summary(labels, summary),
+            Ok(Summed { summary, expired, is_only }) => {
+                let (is_used, is_whole) = {
+                    let mut fold = self.fold();
+                    (fold.add_summary(labels, summary, is_only), fold.counts_whole_summaries())
+                };
+                if let Some(hour) = expired.filter(|_| is_only) {
+                    self.notes().hour(hour, if is_whole { self.range } else { TimeRange::ALL }, is_used);
+                }
+                is_used
+            }
             Err(said) => {
-                self.damage(said);
+                self.notes().damage(said);
                 false
             }
         }
@@ -274,7 +321,7 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
                 rank
             }
             Err(said) => {
-                self.damage(said);
+                self.notes().damage(said);
                 Some(u64::MAX)
             }
         }
@@ -298,7 +345,7 @@ async fn pass(
     (service, range): (Option<&str>, TimeRange),
     (scope, room): (Scope, &AtomicUsize),
     fold: &mut (impl Fold + Send),
-    damaged: &mut DamagedSummaries,
+    notes: &mut SummaryNotes,
 ) -> Result<Read<Option<Vec<SourceBlock>>>, Error> {
     let wanted = match scope {
         Scope::Service => Wanted::Service(service),
@@ -310,7 +357,7 @@ async fn pass(
     let (test, only) = (fold.first_test(), fold.takes_traces_alone());
     let (is_summed, is_ranked) = (fold.takes_summaries(), fold.ranks_chunks());
     let all_fit = AtomicBool::new(true);
-    let passing = Passing { fold: Mutex::new(fold), damaged: Mutex::new(damaged), room, all_fit };
+    let passing = Passing { fold: Mutex::new(fold), range, notes: Mutex::new(notes), room, all_fit };
     // The sorted traces are searched without the lock.
     let may_want =
         |trace| traces.as_ref().is_none_or(|traces: &Vec<TraceId>| traces.binary_search(&trace).is_ok());
@@ -322,7 +369,7 @@ async fn pass(
         Scope::Attribute(key) => Needed::Attribute { key, accepts: &is_value, known: value.as_deref() },
         Scope::Service | Scope::All => Needed::All,
     };
-    let sum = |labels: &Labels, summary: Result<&CallSummary, String>| passing.sum(labels, summary);
+    let sum = |labels: &Labels, summary: Result<Summed<'_>, String>| passing.sum(labels, summary);
     let rank = |labels: &Labels, chunk: Result<SummarizedChunk<'_>, String>| passing.rank(labels, chunk);
     let is_needed = |rank, segments| passing.is_needed(rank, segments);
     let examined = |segments| passing.examined(segments);

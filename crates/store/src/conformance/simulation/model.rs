@@ -10,7 +10,7 @@ use tacho_model::{
     OperationKind, Random, Sample, SampleSeries, Segment, TimeRange, TraceId, Value,
 };
 
-use crate::policy::{Downsampling, Policies, Rule};
+use crate::policy::{Downsampling, Policies, Retention, Rule};
 use crate::upkeep::UpkeepStats;
 
 /// Series of samples of each sender: three with shared times, one with its own times, one with a short retention, and one
@@ -33,7 +33,7 @@ pub fn policies() -> Policies {
     }
     let to = Aggregation { step: STEP_NS, how: Aggregate::Last };
     Policies {
-        retention: rule(BRIEF, BRIEF_NS),
+        retention: rule(BRIEF, Retention::of(BRIEF_NS)),
         downsampling: rule(COARSE, Downsampling { after: FINE_NS, to }),
         ..Policies::default()
     }

@@ -18,7 +18,7 @@ use tacho_model::{
     Batch, Clock, Labels, ManualClock, MatchOp, Matcher, Sample, SampleSeries, TimeRange, Value,
 };
 use tacho_query::promql::{Point, Reach, Series};
-use tacho_store::policy::{Downsampling, Policies, Rule};
+use tacho_store::policy::{Downsampling, Policies, Retention, Rule};
 use tacho_store::{MemoryDriver, Options, Store};
 
 use super::extent::{Extent, Steps};
@@ -289,7 +289,7 @@ async fn the_limit_of_a_token_on_samples_refuses_the_same_questions_with_and_wit
 
 #[tokio::test]
 async fn answers_have_the_same_bytes_while_retention_hides_samples() {
-    let retention = everywhere(u64::try_from(2 * HOUR * SECOND).unwrap());
+    let retention = everywhere(Retention::of(u64::try_from(2 * HOUR * SECOND).unwrap()));
     for seed in 11..=12 {
         run(seed, Policies { retention: retention.clone(), ..Policies::default() }).await;
     }
@@ -380,7 +380,7 @@ fn samples(host: &str, times: impl IntoIterator<Item = i64>) -> SampleSeries {
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_shows_no_deleted_samples() {
-    let retention = everywhere(u64::try_from(2 * HOUR * SECOND).unwrap());
+    let retention = everywhere(Retention::of(u64::try_from(2 * HOUR * SECOND).unwrap()));
     let model = Model::new(41, Policies { retention, ..Policies::default() }).await;
     let now = model.now();
     let times = (now - 2 * HOUR + 60..now).step_by(60);
