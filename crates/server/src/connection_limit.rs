@@ -79,6 +79,11 @@ pub struct Seat {
 #[derive(Debug)]
 pub struct Busy(Arc<Seat>);
 
+/// A request of which the connection waits for more bytes. It does not make the connection busy, so that clients that do not
+/// send the rest cannot keep all seats.
+#[derive(Debug)]
+pub struct Receiving(Arc<Seat>);
+
 /// Whether a new connection gets a seat.
 enum Admission {
     Admitted(Seat),
@@ -214,6 +219,20 @@ impl Seat {
         Busy(self.clone())
     }
 
+    /// Begins to wait for more bytes of a running request. Only the task of the connection may call this function.
+    pub fn receive(self: &Arc<Self>) -> Receiving {
+        self.end();
+        Receiving(self.clone())
+    }
+
+    /// The end of a running request, or of its activity.
+    fn end(&self) {
+        let mut table = self.limit.table();
+        table.ticks += 1;
+        self.state.idle_since.store(table.ticks, Ordering::Relaxed);
+        self.state.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Serves a connection until it ends. `None` if it has left for a new one.
     ///
     /// The connection reads and decides in the same poll of its task, so no request can begin in between.
@@ -253,10 +272,22 @@ impl Seat {
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Receiving {
+    /// Some bytes have arrived, so the connection was not idle until now.
+    pub fn arrived(&self) {
         let mut table = self.0.limit.table();
         table.ticks += 1;
         self.0.state.idle_since.store(table.ticks, Ordering::Relaxed);
-        self.0.state.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        self.0.state.busy.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -311,6 +342,22 @@ mod tests {
         assert!(enter(&limit).is_none(), "a connection was asked although all are busy");
         drop((first, third, newer));
         assert!(limit.emptied().now_or_never().is_none(), "a seat was released before its request ended");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_waits_for_the_rest_of_a_request_leaves_and_stays_when_it_has_arrived() {
+        let limit = ConnectionLimit::new(2, 0);
+        let (first, second) = (enter(&limit).unwrap(), enter(&limit).unwrap());
+        let (_one, _other) = (first.begin(), second.begin());
+        let (silent, slow) = (first.receive(), second.receive());
+        silent.arrived();
+        slow.arrived();
+        let newer = enter(&limit).unwrap();
+        assert!(leaves(&first) && !leaves(&second), "the one that is silent longest");
+        drop((silent, _one, first));
+        drop(slow);
+        let _busy = newer.begin();
+        assert!(enter(&limit).is_none() && !leaves(&second), "both are busy");
     }
 
     #[tokio::test]

@@ -1,9 +1,12 @@
 //! Receives the body of a request, and then acquires one of the `requests_max` permits. If none is free, the request gets 503.
 //!
-//! A slow body, or one that never arrives, takes a connection (`listener.rs`) and memory for the received bytes, but no permit.
+//! A slow body takes a connection (`listener.rs`) and memory for the received bytes, but no permit. At the limit on connections,
+//! the connection whose body does not continue for the longest time makes way for a new one.
 //! `decoding.rs` limits the memory of all bodies together, including forms of queries. `guard.rs` limits the time of a request,
 //! including the reception of its body. No handler starts before the whole body is received, except the handlers of `/healthz`,
 //! `/readyz`, `/metrics` and `/api/queries`: they ignore the body, and need no permit.
+
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -14,6 +17,7 @@ use super::app::App;
 use super::body;
 use super::error::ApiError;
 use super::write::count_wait;
+use crate::connection_limit::Seat;
 use crate::decoding::FORM_BYTES_MAX;
 
 /// A request whose body is received, with its permit.
@@ -27,7 +31,8 @@ pub async fn admitted(app: &App, route: &str, request: Request) -> Result<Admitt
     let (head, body) = request.into_parts();
     let protocol = protocol(route);
     let bytes_max = if protocol.is_some() { app.config.body_bytes_max } else { FORM_BYTES_MAX };
-    let received = body::receive(&head.headers, body, bytes_max, app.decoding.body()).await;
+    let seat = head.extensions.get::<Arc<Seat>>();
+    let received = body::receive(&head.headers, body, bytes_max, (app.decoding.body(), seat)).await;
     let bytes = received.inspect_err(|error| {
         if let Some(protocol) = protocol {
             count_wait(app, protocol, error);

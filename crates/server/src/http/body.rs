@@ -1,21 +1,25 @@
 //! Reads and decompresses the whole body of a request, within size limits.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
+use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ApiError;
+use crate::connection_limit::{Receiving, Seat};
 use crate::decoding::{Busy, Decoding, Hold};
 
-/// The received bytes count against the memory budget of all bodies until the returned bytes are dropped.
+/// The received bytes count against the memory budget of all bodies until the returned bytes are dropped. While more bytes are
+/// awaited, the seat of the connection is not busy.
 pub async fn receive(
     headers: &HeaderMap,
     body: Body,
     bytes_max: usize,
-    hold: Hold,
+    (hold, seat): (Hold, Option<&Arc<Seat>>),
 ) -> Result<Bytes, ApiError> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > bytes_max) {
@@ -23,7 +27,19 @@ pub async fn receive(
     }
     let mut body = http_body_util::Limited::new(body, bytes_max);
     let mut room = Roomed { bytes: Vec::new(), hold };
-    while let Some(frame) = body.frame().await {
+    let mut receiving = None;
+    loop {
+        // Most bodies have arrived with their head, and then the table of connections is not locked.
+        let frame = match body.frame().now_or_never() {
+            Some(frame) => frame,
+            None => {
+                receiving = receiving.or_else(|| seat.map(Seat::receive));
+                let frame = body.frame().await;
+                receiving.iter().for_each(Receiving::arrived);
+                frame
+            }
+        };
+        let Some(frame) = frame else { break };
         let part = match frame {
             Ok(frame) => frame.into_data().unwrap_or_default(),
             Err(e) if e.is::<http_body_util::LengthLimitError>() => {
@@ -158,7 +174,7 @@ mod tests {
         let decoding = Decoding::new(0, 1 << 20);
         let receive = async || {
             let (headers, body) = (HeaderMap::new(), Body::from(vec![7; 1 << 20]));
-            receive(&headers, body, 1 << 20, decoding.body()).await
+            receive(&headers, body, 1 << 20, (decoding.body(), None)).await
         };
         let mut bodies = Vec::new();
         for _ in 0..16 {

@@ -129,7 +129,8 @@ pub async fn serve_stream(router: Router, stream: tls::Socket, write_time_max: D
 const NEEDS_TLS: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 37\r\n\
      Connection: close\r\n\r\nthis port requires TLS: use https://\n";
 
-/// The connection counts as busy from the head of a request to the end of its response.
+/// The connection counts as busy from the head of a request to the end of its response, except while `admission.rs` waits for
+/// more bytes of the body.
 fn seated(
     router: Router,
     seat: Arc<Seat>,
@@ -139,6 +140,7 @@ fn seated(
     service_fn(move |mut request: Request<Incoming>| {
         let busy = seat.begin();
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(seat.clone());
         if seat.is_reserve() {
             request.extensions_mut().insert(Reserve);
         }
