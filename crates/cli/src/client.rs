@@ -1,5 +1,6 @@
 //! HTTP client of the commands of `tacho`.
 
+mod stream;
 pub mod tls;
 pub mod token;
 
@@ -9,7 +10,7 @@ use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{AUTHORIZATION, HOST};
@@ -22,6 +23,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
+use stream::Stream;
 use tls::Tls;
 use token::Token;
 
@@ -33,6 +35,9 @@ const QUERY_ID: &str = "x-tacho-query";
 
 /// Timeout of a request, except of [`Client::stream`]. Longer than the server's default time limit of a request, 60 s.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// Limit on an answer that is not read part by part, bytes. Without it, a wrong or hostile server could take all memory.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
 
 /// Timeout for connecting, including the TLS handshake.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
@@ -49,7 +54,6 @@ struct Target {
     authority: String,
     named: Named,
     token: Option<Token>,
-    /// The id of the queries of this client (`docs/api.md`, running queries).
     query: Option<String>,
 }
 
@@ -224,28 +228,6 @@ impl Client {
     }
 }
 
-pub struct Stream {
-    target: Target,
-    body: Incoming,
-    _connection: Connection,
-}
-
-impl Stream {
-    /// Returns `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        while let Some(frame) = self.body.frame().await {
-            let frame = frame.map_err(|e| {
-                Failure::new(format!("{} ended its response early: {e}", self.target))
-                    .hint("the log of the server says why")
-            })?;
-            if let Ok(data) = frame.into_data() {
-                return Ok(Some(data));
-            }
-        }
-        Ok(None)
-    }
-}
-
 impl Connection {
     pub async fn post(&mut self, path: &str, body: Bytes) -> Result<String, Refusal> {
         let exchange = async {
@@ -308,9 +290,16 @@ impl Connection {
     }
 
     async fn text(&self, response: Response<Incoming>) -> Result<String, Failure> {
-        let body = response.into_body().collect().await;
-        let body = body.map_err(|e| interrupted(&self.target, &e))?.to_bytes();
-        Ok(String::from_utf8_lossy(&body).into_owned())
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await.map_err(|error| {
+            match error.downcast::<hyper::Error>() {
+                Ok(error) => interrupted(&self.target, &error),
+                Err(_) => {
+                    Failure::new(format!("the answer of {} has over {ANSWER_BYTES_MAX} bytes", self.target))
+                        .hint("ask for less, for example for a shorter time")
+                }
+            }
+        });
+        Ok(String::from_utf8_lossy(&body?.to_bytes()).into_owned())
     }
 }
 

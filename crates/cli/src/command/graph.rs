@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tacho_api::printable::printable;
+use tacho_api::printable::{printable, printable_lines};
 use tacho_api::units;
 
 use super::ask::{self, Server, Span};
@@ -53,7 +53,7 @@ impl Graph {
             if !dot.contains("[label=") {
                 ask::check_service(&self.server, self.service.as_deref(), range)?;
             }
-            print!("{dot}");
+            print!("{}", printable_lines(&dot));
             return Ok(());
         }
         let graph = self.server.get("/api/graph", params)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tacho_api::printable::printable;
 use tacho_api::units;
 use tacho_server::clock::SystemClock;
 use tacho_server::data_directory;
@@ -82,7 +83,7 @@ fn print(report: &Value) {
         ("copy of bytes that were cut off the end of a segment, and may have been acknowledged", "torn_ends"),
     ] {
         for name in ask::list(damage, names).iter().filter_map(Value::as_str) {
-            println!("{name}: {what}");
+            println!("{}: {what}", printable(name));
         }
     }
     let kinds = report["kinds"].as_object();

@@ -39,6 +39,9 @@ impl Trace {
     }
 }
 
+/// Calls below this depth are not indented further.
+const DEPTH_SHOWN_MAX: usize = 200;
+
 fn id(text: &str) -> Result<String, String> {
     match text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         true => Ok(text.to_owned()),
@@ -51,7 +54,7 @@ fn tree(trace: &Value, limit: usize) -> String {
     let total = ask::number(trace, "duration_ns");
     let mut out = format!(
         "trace {}  {}  {}  {}\n",
-        ask::text(trace, "trace_id"),
+        printable(ask::text(trace, "trace_id")),
         ask::utc(&trace["start"]),
         units::duration(total),
         units::counted(spans.len() as u64, "call", "calls"),
@@ -72,7 +75,7 @@ fn tree(trace: &Value, limit: usize) -> String {
 /// `changed`: service or thread differ from those of the previous line, and are shown.
 fn line(span: &Value, total: u64, changed: bool) -> String {
     let ns = |name| ask::number(span, name);
-    let indent = "  ".repeat(usize::try_from(ns("depth")).unwrap_or(0));
+    let indent = "  ".repeat(usize::try_from(ns("depth")).unwrap_or(0).min(DEPTH_SHOWN_MAX));
     let mut text = format!("{indent}{}", ask::text(span, "operation"));
     if changed {
         text.push_str(&format!("  [{}, {}]", ask::text(span, "service"), ask::text(span, "thread")));
@@ -130,6 +133,9 @@ mod tests {
         assert!(rows[2].ends_with("█  GET /ads  [shop, main]  http.status=500"), "{text}");
         assert!(rows[3].ends_with("█    \\u{1b}[2JBoard.list()\\n  failed  http.status=500"), "{text}");
         assert_eq!(rows[4], "... and 1 more: raise --limit");
+        let deep = json!({"trace_id": "\u{1b}[2J", "start": "0", "spans": [span(u32::MAX, "x", "ok")]});
+        let text = tree(&deep, 2);
+        assert!(text.starts_with("trace \\u{1b}[2J") && text.len() < 1_000, "{text}");
         let text = tree(&json!({"start": "0", "spans": [span(0, "x", "ok")]}), 2);
         assert!(text.starts_with("trace   1970-01-01T00:00:00.000Z  0 ns  1 call\n"), "{text}");
     }

@@ -101,8 +101,8 @@ fn summaries_answer_for_expired_calls() {
     for restarted in [false, true] {
         assert_eq!(server.post("/api/v1/admin/tsdb/clean_tombstones", &[], b"").status, 204);
         let metrics = server.get("/metrics").text();
-        let kept = metrics.lines().find(|line| line.starts_with("tacho_calls_days_kept_total ")).unwrap();
-        assert_eq!(kept == "tacho_calls_days_kept_total 0", restarted, "{kept}");
+        let kept = metrics.lines().find(|line| line.starts_with("tacho_summaries_kept_total ")).unwrap();
+        assert_eq!(kept == "tacho_summaries_kept_total 0", restarted, "{kept}");
         let traces = ask(&server, &format!("/api/traces?{whole}&limit=1"));
         assert_eq!(traces["traces"], serde_json::json!([]), "the calls have expired");
         for (path, before) in questions.iter().zip(&before) {

@@ -140,6 +140,75 @@ fn frame_of(name: &str, seq: u64, samples: i64) -> Vec<u8> {
     [dictionary.finish(), data.finish()].concat()
 }
 
+/// Both agents send the same session id, which has no secret. Without tokens of their own, the second one would continue the
+/// session of the first one.
+#[test]
+fn a_session_without_a_secret_belongs_to_its_token() {
+    let guarded = Guarded::start();
+    let [a, b] = ["a", "b"].map(|name| guarded.token(name, &["--role", "read,write"]));
+    let acked = |seq: u64| {
+        move |frame| match frame {
+            ServerFrame::Ack(acked) if acked >= seq => Some(()),
+            _ => None,
+        }
+    };
+    let connect = |token: &String| {
+        let (agent, first) = Agent::connect(guarded.server.records, "one", Some(token));
+        let ServerFrame::Welcome(welcome) = first else { panic!("{first:?}") };
+        (agent, welcome.acked)
+    };
+    let (mut owner, none) = connect(&a);
+    owner.send_bytes(&frame_of("owned", 1, 1));
+    owner.wait(acked(1));
+    let (mut other, of_other) = connect(&b);
+    assert_eq!((none, of_other), (0, 0));
+    other.send_bytes(&frame_of("owned", 1 << 20, 1));
+    other.wait(acked(1 << 20));
+    owner.send_bytes(&frame_of("owned", 2, 1));
+    owner.wait(acked(2));
+    drop(owner);
+    assert_eq!(connect(&a).1, 2);
+    let bearer = format!("Bearer {a}");
+    let path = "/api/v1/query?query=count_over_time(owned%5B1h%5D)&time=2000";
+    let answer = guarded.server.request("GET", path, &[("Authorization", &bearer)], b"").text();
+    assert!(answer.contains("\"3\""), "{answer}");
+}
+
+#[test]
+fn a_token_cannot_use_the_names_of_labels_of_others() {
+    let guarded = Guarded::start();
+    let confined = guarded.token("confined", &["--role", "write", "--match", "{team=\"a\"}"]);
+    let free = guarded.token("free", &["--role", "write"]);
+    let write = |token: &str, body: &str| {
+        let bearer = format!("Bearer {token}");
+        guarded.server.post("/write", &[("Authorization", &bearer)], body.as_bytes())
+    };
+    let line = |n: usize| {
+        let names: String = (0..50).map(|name| format!(",l{n}_{name}=1")).collect();
+        format!("m,team=a{names} v=1\n")
+    };
+    let lines: String = (0..30).map(line).collect();
+    let response = write(&confined, &lines);
+    assert_eq!(response.status, 400);
+    assert!(response.text().contains("may write 1000 names of labels a day"), "{}", response.text());
+    assert_eq!(write(&confined, "m,team=a,l0_1=2 v=1").status, 204, "known names");
+    assert_eq!(
+        write(&free, &lines.replace("l", "k")).status,
+        204,
+        "a token that may write all series has no limit"
+    );
+}
+
+#[test]
+fn logins_do_not_displace_other_lines_of_the_audit_log() {
+    let guarded = Guarded::start();
+    let token = guarded.token("busy", &["--role", "read"]);
+    (0..100).for_each(|_| drop(guarded.cookie(&token)));
+    let lines = audit(guarded.data()).lines().filter(|line| line.contains("\"login\"")).count();
+    // A minute may have begun in between.
+    assert!((10..=20).contains(&lines), "{lines} lines");
+}
+
 #[test]
 fn an_agent_above_the_rate_of_its_token_waits_and_other_agents_do_not() {
     let guarded = Guarded::start();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, Hello, VERSION};
+use tacho_ingest::wire::{ClientFrame, DataFrame, DictFrame, Hello, Secret, VERSION};
 use tacho_model::{Batch, EntrySeries, Labels, SampleSeries};
 
 /// Size limit of a piece. A value and its time count as 20 bytes. With this limit, frames are smaller than 4 MiB.
@@ -71,15 +71,9 @@ fn labels_bytes(labels: &Labels) -> usize {
     RECORD_BYTES + labels.iter().map(|(name, value)| name.len() + value.len() + 4).sum::<usize>()
 }
 
-pub fn body(piece: &Batch, session: u128, seq: u64) -> Vec<u8> {
-    let hello = Hello {
-        version_min: VERSION,
-        version_max: VERSION,
-        session,
-        pairs: vec![],
-        secret: None,
-        token: None,
-    };
+pub fn body(piece: &Batch, (session, secret): (u128, Option<Secret>), seq: u64) -> Vec<u8> {
+    let hello =
+        Hello { version_min: VERSION, version_max: VERSION, session, pairs: vec![], secret, token: None };
     let mut out = Vec::new();
     ClientFrame::Hello(hello).encode(&mut out);
     let base = piece.samples.iter().find_map(|series| Some(series.samples.first()?.at)).unwrap_or(0);
@@ -122,7 +116,7 @@ mod tests {
         let mut got = [0; 3];
         for piece in &pieces {
             got.iter_mut().zip(piece.counts()).for_each(|(sum, n)| *sum += n);
-            assert!(super::body(piece, 1, 1).len() < FRAME_BODY_BYTES_MAX as usize);
+            assert!(super::body(piece, (1, None), 1).len() < FRAME_BODY_BYTES_MAX as usize);
             assert!(((piece.samples.len() + piece.entries.len()) as u64) < DICT_IDS_MAX);
         }
         assert_eq!(got, counts);

@@ -224,7 +224,8 @@ async fn drain(
     bar: &ProgressBar,
     mut from: Receiver<Piece>,
 ) -> Result<(), Failure> {
-    let (session, resumed, mut saved) = (keeper.session(), keeper.state.clone(), Instant::now());
+    let (session, resumed, mut saved) =
+        ((keeper.session(), keeper.secret()), keeper.state.clone(), Instant::now());
     let mut pause = SAVE_EVERY;
     while let Some(piece) = from.recv().await {
         bar.set_position(feed.read.load(Ordering::Relaxed));

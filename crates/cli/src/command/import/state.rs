@@ -4,7 +4,6 @@
 //! of the last stored piece is enough to resume. The store keeps this number, too, and stores each piece only once. With a
 //! checkpoint (`checkpoint.rs`), the records before the checkpoint are not decoded again.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use tacho_api::refusal;
 use tacho_api::replace::{replace, replace_unsynced};
 use tacho_api::tally::Tally;
+use tacho_ingest::wire::Secret;
 use tacho_model::Timestamp;
+use tacho_store::draw_id;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::source::is_stdin;
@@ -27,6 +28,9 @@ pub struct State {
     pub job: String,
     /// The session id, 32 hexadecimal digits.
     pub session: String,
+    /// The secret of the session, 32 hexadecimal digits (`docs/format/wire.md`). `None` in states of earlier versions.
+    #[serde(default)]
+    secret: Option<String>,
     /// The time for records without a time, ns.
     pub now: Timestamp,
     /// Number of the last stored piece; 0 if none is stored.
@@ -136,10 +140,12 @@ impl Keeper {
         // With the earlier time, samples without a time replace those that were stored.
         let now = retried.map_or(now, |retried| retried.now);
         let kept = kept.filter(|kept| !kept.is_retried());
+        let secret = draw_id();
         let fresh = || State {
             version: VERSION,
             job: job.clone(),
-            session: format!("{:016x}{:016x}", random(), random()),
+            session: format!("{:032x}", Secret(secret.to_be_bytes()).session()),
+            secret: Some(format!("{secret:032x}")),
             now,
             seq: 0,
             file: PathBuf::new(),
@@ -174,6 +180,11 @@ impl Keeper {
 
     pub fn session(&self) -> u128 {
         u128::from_str_radix(&self.state.session, 16).unwrap_or(0)
+    }
+
+    pub fn secret(&self) -> Option<Secret> {
+        let secret = u128::from_str_radix(self.state.secret.as_ref()?, 16).ok()?;
+        Some(Secret(secret.to_be_bytes()))
     }
 
     /// No effect while an earlier state is kept.
@@ -245,11 +256,6 @@ fn read(path: &Path) -> Result<Option<State>, Failure> {
         VERSION => Ok(Some(state)),
         other => Err(damaged(format!("it has version {other}, this program knows {VERSION}"))),
     }
-}
-
-/// A number that differs between calls and between processes. It need not be unpredictable.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tacho_api::tally::Held;
+use tacho_ingest::wire::Secret;
 use tacho_model::{Batch, Kind, Labels, TimeRange};
 use tacho_server::access::View;
 use tacho_server::clock::SystemClock;
@@ -61,14 +62,14 @@ impl Target {
     pub async fn put(
         &mut self,
         batch: Batch,
-        session: u128,
+        (session, secret): (u128, Option<Secret>),
         seq: u64,
         stop: &AtomicBool,
     ) -> Result<(u64, Vec<String>), Failure> {
         let mut queue = Queue { begun: Instant::now(), is_told: false, stop };
         match self {
             Self::Server(connection) => {
-                let body = hyper::body::Bytes::from(frames::body(&batch, session, seq));
+                let body = hyper::body::Bytes::from(frames::body(&batch, (session, secret), seq));
                 loop {
                     match connection.post("/api/v1/import", body.clone()).await {
                         Ok(answer) => return Ok(refused(&answer)),
