@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde_json::Value;
+use tacho_ingest::wire::Secret;
 use tacho_model::{Clock, Labels, NAME, Timestamp};
 use tokio::sync::watch;
 
@@ -315,6 +316,16 @@ impl Gate {
         self.audit.note(&time_text(self.clock.now()), event, &with_client(of, members));
     }
 
+    /// Notes a login: at most `LOGINS_MAX` lines a minute for each token, so that a token cannot displace older lines. A line
+    /// after a pause has the number of all logins since the line before.
+    pub fn note_login(&self, address: Option<IpAddr>, access: &Access) {
+        let Some((_, usage)) = &access.of else { return };
+        if let Some(logins) = usage.count_login(self.clock.now()) {
+            let logins = (logins > 1).then_some(logins);
+            self.note("login", address, Some(access), &[("logins", logins.into())]);
+        }
+    }
+
     /// Notes that a request was refused before its token was accepted: at most one line a minute for each network and `kind`. The
     /// line has the number of refusals since the line before.
     pub fn note_stranger(&self, (address, place): (Option<IpAddr>, &str), kind: &'static str, reason: &str) {
@@ -400,6 +411,15 @@ fn time_text(at: Timestamp) -> String {
 }
 
 impl Access {
+    /// The session under which the store and the server know the session of a client. A session without a secret belongs to the
+    /// token that sends it: the ids of traces reveal its id to others.
+    pub fn session_id(&self, session: u128) -> u128 {
+        match &self.of {
+            Some((token, _)) if !Secret::is_needed(session) => Secret::owned(session, token.hash.bytes()),
+            _ => session,
+        }
+    }
+
     pub fn name(&self) -> Option<&str> {
         self.of.as_ref().map(|(token, _)| &*token.name)
     }

@@ -29,6 +29,10 @@ impl TokenHash {
         Self(hash)
     }
 
+    pub const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     fn from_hex(text: &str) -> Option<Self> {
         let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)?.try_into().ok()).collect();
         let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();

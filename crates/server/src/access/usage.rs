@@ -3,19 +3,31 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tacho_model::{SeriesId, Timestamp};
+use tacho_model::{Labels, SeriesId, Timestamp};
 
 use super::Reason;
 use super::bounded::Bounded;
 use super::token::Limits;
-use crate::seldom::Seldom;
+use crate::seldom::{PAUSE_NS, Seldom};
 
 /// The limit on series applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
 /// Limit on the pairs of reason and place of one token that get their own lines in the audit log. Further places share the lines
 /// of a reason. Without the limit, the lines about one token could displace the lines about other tokens.
 const PLACES_MAX: usize = 64;
+/// Limit on the lines about logins with one token per minute.
+const LOGINS_MAX: u32 = 10;
+/// Limit on the names of labels that a token with a selector or a limit on series may write a day. All tokens together may write
+/// `label_names_max` names (`crates/store/src/options.rs`), so one token must not take most of them.
+pub const NAMES_MAX: usize = 1_000;
 const NS: i64 = 1_000_000_000;
+
+/// The limit on the series of a token that is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    Series(u64),
+    Names,
+}
 
 #[derive(Debug, Default)]
 pub struct Usage(Mutex<Used>);
@@ -30,6 +42,12 @@ struct Used {
     records_left: i64,
     refilled: Timestamp,
     sessions: u64,
+    /// The names of labels of the admitted series, since `since`.
+    names: HashSet<Box<str>>,
+    /// The minute of the last lines about logins: its start, and the number of lines.
+    login_lines: (Timestamp, u32),
+    /// Logins since the last line about logins.
+    logins: u64,
     /// Refusals by reason and place.
     refusals: Bounded<(Reason, Option<Box<str>>), Seldom>,
 }
@@ -39,22 +57,49 @@ impl Usage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a series may be written. An admitted series counts toward the limit.
-    pub fn admits_series(&self, id: SeriesId, limits: &Limits, now: Timestamp) -> bool {
-        let Some(max) = limits.series else { return true };
+    /// Whether a series may be written. The names of its labels and an admitted series count toward the limits.
+    ///
+    /// # Errors
+    /// The limit that is reached.
+    pub fn admit_series(&self, labels: &Labels, limits: &Limits, now: Timestamp) -> Result<(), Full> {
         let mut used = self.used();
         if now.saturating_sub(used.since) >= SERIES_KEPT_NS || now < used.since {
             used.series.clear();
+            used.names.clear();
             used.since = now;
         }
+        for (name, _) in labels.iter() {
+            if !used.names.contains(name) {
+                if used.names.len() >= NAMES_MAX {
+                    return Err(Full::Names);
+                }
+                used.names.insert(name.into());
+            }
+        }
+        let Some(max) = limits.series else { return Ok(()) };
+        let id = labels.id();
         if used.series.contains(&id) {
-            return true;
+            return Ok(());
         }
-        let has_room = (used.series.len() as u64) < max;
-        if has_room {
-            used.series.insert(id);
+        if used.series.len() as u64 >= max {
+            return Err(Full::Series(max));
         }
-        has_room
+        used.series.insert(id);
+        Ok(())
+    }
+
+    /// Counts a login. If a line in the audit log is due, returns the number of logins since the line before.
+    pub fn count_login(&self, now: Timestamp) -> Option<u64> {
+        let mut used = self.used();
+        used.logins = used.logins.saturating_add(1);
+        let (since, lines) = used.login_lines;
+        let is_over = !(0..PAUSE_NS).contains(&now.saturating_sub(since));
+        let (since, lines) = if is_over { (now, 0) } else { (since, lines) };
+        if lines >= LOGINS_MAX {
+            return None;
+        }
+        used.login_lines = (since, lines + 1);
+        Some(std::mem::take(&mut used.logins))
     }
 
     /// The time until records may be written, in seconds. 0 means now.
@@ -185,12 +230,29 @@ mod tests {
     }
 
     #[test]
+    fn lines_about_logins_are_bounded_and_count_all_logins() {
+        let usage = Usage::default();
+        let lines = |now: Timestamp| -> Vec<u64> { (0..50).filter_map(|_| usage.count_login(now)).collect() };
+        assert_eq!(lines(NS), [1; 10]);
+        assert!(lines(2 * NS).is_empty());
+        assert_eq!(lines(NS + PAUSE_NS)[..2], [91, 1]);
+        assert_eq!(lines(-NS).len(), 10, "the clock was set back");
+    }
+
+    #[test]
     fn series_and_sessions_are_counted_up_to_their_limits() {
         let limits = Limits { series: Some(2), sessions: Some(1), ..Limits::default() };
         let usage = Arc::new(Usage::default());
-        let admits = |id, now| usage.admits_series(SeriesId(id), &limits, now);
+        let labels = |id: u128| Labels::new([("id", id.to_string())]).unwrap();
+        let admits = |id, now| usage.admit_series(&labels(id), &limits, now).is_ok();
         assert!(admits(1, NS) && admits(2, NS) && !admits(3, NS) && admits(1, NS));
         assert!(admits(3, NS + SERIES_KEPT_NS) && admits(1, NS + SERIES_KEPT_NS));
+        let named = |n: usize| Labels::new([(format!("l{n}").as_str(), "v")]).unwrap();
+        let unlimited = Limits::default();
+        let now = NS + 3 * SERIES_KEPT_NS;
+        assert!((0..NAMES_MAX).all(|n| usage.admit_series(&named(n), &unlimited, now).is_ok()));
+        assert_eq!(usage.admit_series(&named(NAMES_MAX), &unlimited, now), Err(Full::Names));
+        assert_eq!(usage.admit_series(&named(7), &unlimited, now), Ok(()));
         let first = usage.session(&limits);
         assert!(first.is_some() && usage.session(&limits).is_none());
         drop(first);

@@ -10,7 +10,7 @@ use tacho_store::{
 };
 
 use super::token::Token;
-use super::usage::Usage;
+use super::usage::{Full, NAMES_MAX, Usage};
 use super::{Access, Reason};
 
 #[derive(Clone)]
@@ -174,12 +174,12 @@ impl Sorter<'_> {
             let message = format!("series {labels}: token {name:?} is confined to {}", confinement.text);
             return Some((Reason::Selector, message));
         }
-        if !self.usage.admits_series(labels.id(), &self.token.limits, self.now) {
-            let max = self.token.limits.series.unwrap_or(0);
-            let message = format!("series {labels}: token {name:?} may write {max} series a day");
-            return Some((Reason::Series, message));
-        }
-        None
+        let message = match self.usage.admit_series(labels, &self.token.limits, self.now) {
+            Ok(()) => return None,
+            Err(Full::Series(max)) => format!("token {name:?} may write {max} series a day"),
+            Err(Full::Names) => format!("token {name:?} may write {NAMES_MAX} names of labels a day"),
+        };
+        Some((Reason::Series, format!("series {labels}: {message}")))
     }
 }
 

@@ -57,6 +57,7 @@ async fn import(
         .await
         .map_err(|e| ApiError::internal(format!("decoding ended: {e}")))?;
     let Decoded { session, frames, mut refused, bytes } = decoded?;
+    let session = access.session_id(session);
     let writer = app.writer(&access);
     app.metrics.received_bytes.with([PROTOCOL]).add(bytes as u64);
     let (mut seq, mut repeated, mut refused_records) = (0, 0u64, 0);

@@ -88,7 +88,7 @@ async fn begin(
         NotBegun::TooMany => ApiError::too_many("too many users are logged in: retry later"),
         NotBegun::System(error) => ApiError::internal(format!("no session: {error}")),
     })?;
-    app.gate.note("login", address, Some(&access), &[]);
+    app.gate.note_login(address, &access);
     let expires = now.saturating_add(SESSION_SECONDS * 1_000_000_000);
     Ok(with_cookie(shown(&access, Some(expires)), &app, &headers, &cookie, SESSION_SECONDS))
 }

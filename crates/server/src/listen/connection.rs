@@ -78,18 +78,19 @@ async fn converse(
     let version = hello.version()?;
     let session = Session::new(&hello)?;
     let (access, _session) = super::greeting::enter(&native.gate, &hello, &session, peer)?;
-    let claim = native.sessions.claim(hello.session).await;
-    let acked = native.store.session_acked(hello.session) + u64::from(Mutation::WelcomeAheadOfDisk.is_on());
+    let session_id = access.session_id(hello.session);
+    let claim = native.sessions.claim(session_id).await;
+    let acked = native.store.session_acked(session_id) + u64::from(Mutation::WelcomeAheadOfDisk.is_on());
     outgoing.send(ServerFrame::Welcome(welcome(version, acked))).await?;
 
     let identity = Identity::new(|key| session.executions().get(key).or_else(|| hello.get(key)));
     let takes_rules = hello.get("control") == Some("1");
-    let presence = native.control.enter(hello.session, identity, takes_rules, native.clock.now());
+    let presence = native.control.enter(session_id, identity, takes_rules, native.clock.now());
     let counts = Counts::new(&native.metrics, session.executions().get("service").unwrap_or_default());
     let (pending, decoded) = mpsc::channel(FRAMES_IN_FLIGHT_MAX);
     let committing = Committer {
         writer: native.writer(&access),
-        session: hello.session,
+        session: session_id,
         counts: &counts,
         outgoing: outgoing.clone(),
         superseded: claim.superseded(),

@@ -53,7 +53,7 @@ impl Default for UpkeepFigures {
             total("tacho_series_forgotten_total", "Series removed from the index.", |s| s.series_forgotten),
             total("tacho_rollups_total", "Roll-ups of summaries of calls written.", |s| s.rollups),
             total(
-                "tacho_calls_days_kept_total",
+                "tacho_summaries_kept_total",
                 "Days of calls of a series whose summaries are kept, because the calls are older than their retention.",
                 |s| s.days_kept,
             ),
