@@ -100,7 +100,7 @@ impl State {
         (mut options, wall): (Options, Arc<dyn Clock>),
         recovered: Recovered,
     ) -> Self {
-        // Nothing is merged without an atomic `put`, so no expired calls are deleted.
+        // Without an atomic `put`, the upkeep writes no summaries of a day. Readers then mask the calls by their age.
         if !driver.capabilities().atomic_put && Arc::make_mut(&mut options.policies).forget_summaries() {
             tracing::warn!(driver = driver.info().name, "this driver cannot keep summaries of expired calls");
         }

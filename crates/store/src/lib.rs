@@ -123,7 +123,7 @@ pub use memory::MemoryDriver;
 pub use memtable::CHUNK_CALLS_MAX;
 pub use options::{Options, draw_id};
 pub use pin::Pinned;
-pub use read::{ChunkInfo, Having, Needed, Steps, Summed};
+pub use read::{ChunkInfo, Having, Needed, Steps, Summed, SummedOf};
 pub use recover::incomplete;
 pub use refusal::{Refusal, shortened};
 pub use seal::CHUNK_VALUES_MAX;

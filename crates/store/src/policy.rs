@@ -39,6 +39,12 @@ impl Retention {
     pub const fn of(keep: u64) -> Self {
         Self { keep, summaries: None }
     }
+
+    /// Records before this time are older than `keep`.
+    pub fn too_old_before(&self, now: Timestamp) -> Timestamp {
+        let keep = if Mutation::RetentionTooShort.is_on() { self.keep / 2 } else { self.keep };
+        now.saturating_sub_unsigned(keep)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,23 +96,28 @@ pub struct Policy {
 impl Policy {
     /// Records before this time are expired.
     pub fn expired_before(&self, now: Timestamp) -> Timestamp {
-        let of_age = |keep: u64| {
-            let keep = if Mutation::RetentionTooShort.is_on() { keep / 2 } else { keep };
-            now.saturating_sub_unsigned(keep)
-        };
-        let by_age = self.retention.map_or(Timestamp::MIN, |retention| of_age(retention.keep));
-        match (self.summed_until, self.retention) {
-            (None, _) => by_age,
-            (Some(until), Some(Retention { summaries: Some(_), .. })) => until,
-            (Some(until), _) => until.max(by_age),
-        }
+        expired_before(self.retention, self.summed_until, now)
     }
+}
 
-    /// Kept summaries of calls before this time are expired.
-    pub fn summaries_expired_before(&self, now: Timestamp) -> Timestamp {
-        let keep = self.retention.map(|retention| retention.summaries.unwrap_or(retention.keep));
-        keep.map_or(Timestamp::MIN, |keep| now.saturating_sub_unsigned(keep))
+/// The records before this time are expired. `summed_until` is [`Policy::summed_until`].
+pub fn expired_before(
+    retention: Option<Retention>,
+    summed_until: Option<Timestamp>,
+    now: Timestamp,
+) -> Timestamp {
+    let by_age = retention.map_or(Timestamp::MIN, |retention| retention.too_old_before(now));
+    match (summed_until, retention) {
+        (None, _) => by_age,
+        (Some(until), Some(Retention { summaries: Some(_), .. })) => until,
+        (Some(until), _) => until.max(by_age),
     }
+}
+
+/// The kept summaries of calls before this time are expired.
+pub fn summaries_expired_before(retention: Option<Retention>, now: Timestamp) -> Timestamp {
+    let keep = retention.map(|retention| retention.summaries.unwrap_or(retention.keep));
+    keep.map_or(Timestamp::MIN, |keep| now.saturating_sub_unsigned(keep))
 }
 
 impl Policies {
@@ -117,7 +128,7 @@ impl Policies {
             if is_counter_name(labels.name()) { Semantic { value: None, ..*semantic } } else { *semantic }
         });
         Policy {
-            retention: first(&self.retention, labels).copied(),
+            retention: self.keep(labels),
             summed_until: None,
             downsampling: first(&self.downsampling, labels).copied(),
             semantic,
@@ -125,10 +136,8 @@ impl Policies {
         }
     }
 
-    /// Only how long the records of a series are kept. `summed_until` is that of a series of calls.
-    pub fn retention(&self, labels: &Labels, summed_until: Option<Timestamp>) -> Policy {
-        let retention = first(&self.retention, labels).copied();
-        Policy { retention, summed_until, ..Policy::default() }
+    pub fn keep(&self, labels: &Labels) -> Option<Retention> {
+        first(&self.retention, labels).copied()
     }
 
     /// Number of samples of each series in a chunk of a group. Uses the first rule that sets this number and accepts
@@ -211,7 +220,7 @@ mod tests {
             (Some(summed), Some(70), 70, 50),
         ] {
             let policy = Policy { retention, summed_until, ..Policy::default() };
-            let expired = (policy.expired_before(100), policy.summaries_expired_before(100));
+            let expired = (policy.expired_before(100), summaries_expired_before(retention, 100));
             assert_eq!(expired, (calls, summaries), "{retention:?} {summed_until:?}");
         }
     }

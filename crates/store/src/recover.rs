@@ -4,7 +4,7 @@
 //! Generations that are not in the driver become sealed generations with the same numbers. Of the other generations, only the
 //! sessions are used. Before the journals are read, `evidence.rs` checks that all required files exist and have their own names.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::changes;
 use crate::commit::number_series;
 use crate::damage::Unreadable;
 use crate::disk::{self, Disk, RealDisk, SyncPoint};
-use crate::driver::{Damaged, Driver, Row, Scan, Scanned};
+use crate::driver::{Damaged, Driver, Row, Scan, Scanned, Table};
 use crate::evidence::{Files, Keys, Misnamed};
 use crate::generation::{Generation, Generations, JournalFile};
 use crate::group::row::{Unfolding, check_series_version, each_member, series_key, series_scan};
@@ -24,13 +24,14 @@ use crate::guarded::Guarded;
 use crate::index::Index;
 use crate::journal::format::{HEADER_BYTES, Older};
 use crate::journal::{self, Contents, Found, Lack, Numbered};
-use crate::kept::{SummedDays, decode_until, until_scan};
+use crate::kept::{self, KeptKey, SummedDays, decode_until, until_scan};
 use crate::keys::{
     Journals, StoreFact, decode_session, decode_store_fact, identity_row, sessions_scan, store_scan,
 };
 use crate::mutation::Mutation;
 use crate::options::{Options, draw_id};
 use crate::refusal::Refusal;
+use crate::rollup::{day_of, range_of};
 use crate::sessions::Sessions;
 use crate::stats::{Counters, Stored};
 use crate::upkeep::{Tombstone, Tombstones, tombstones_scan};
@@ -298,17 +299,34 @@ async fn load_tombstones(driver: &dyn Driver, tell: fn(&Damaged)) -> Result<(Tom
     Ok((tombstones, damaged))
 }
 
-/// The end of the summed days of each series. If a row cannot be read, the kept summaries of its series are not used until the
-/// upkeep has kept another day.
+/// The end of the summed days of each series. If its row is missing or damaged, the end of the last day with a kept summary.
 async fn load_summed(driver: &dyn Driver) -> Result<SummedDays> {
     let mut summed = SummedDays::default();
+    let mut last: HashMap<SeriesId, Timestamp> = HashMap::new();
+    let mut each = |partition: &[u8], clustering: &[u8]| {
+        let key = kept::series_of(partition).zip(KeptKey::decode(clustering).ok());
+        if let Some((series, key)) = key {
+            let until = range_of(day_of(key.start)).end.saturating_add(1);
+            let last = last.entry(series).or_insert(until);
+            *last = until.max(*last);
+        }
+    };
+    driver.keys(Table::Meta, &mut each).await?;
     each_row(driver, until_scan(), |row| {
         let Ok(row) = row.inspect_err(tell) else { return Ok(()) };
-        let (series, until) = decode_until(&row)?;
-        summed.set(series, until);
+        match decode_until(&row) {
+            Ok((series, until)) => summed.set(series, until),
+            Err(error) if error.kind() == ErrorKind::Version => return Err(error),
+            Err(error) => tracing::error!(%error, "row of the store's metadata is damaged"),
+        }
         Ok(())
     })
     .await?;
+    for (series, until) in last {
+        if !summed.has(series) {
+            summed.set(series, until);
+        }
+    }
     Ok(summed)
 }
 

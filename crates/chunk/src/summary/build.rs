@@ -41,14 +41,27 @@ pub(super) struct Form {
     pub has_durations: bool,
 }
 
+/// Limit on the product of minutes and cells for which the durations of each minute are counted, some 20 MB.
+const MINUTE_CELLS_MAX: usize = 1 << 17;
+
+/// Whether the memory for the durations of each minute is bounded.
+pub(super) fn may_be_by_minute(block: &ExecutionBlock) -> bool {
+    minutes(block).saturating_mul(block.operations().len() * 2) <= MINUTE_CELLS_MAX
+}
+
+/// From the minute of the first time of a block to that of the last one.
+fn minutes(block: &ExecutionBlock) -> usize {
+    let minute = |at: Timestamp| at.div_euclid(MINUTE_NS);
+    let minutes = minute(block.range().end).abs_diff(minute(block.range().start)).saturating_add(1);
+    usize::try_from(minutes).unwrap_or(usize::MAX)
+}
+
 /// Like [`summary`], for any number of calls. `None` chooses the form.
 pub(super) fn summary_in_form(block: &ExecutionBlock, form: Option<Form>) -> Option<CallSummary> {
     if block.operations().len() * 2 > SUMMARY_CELLS_MAX {
         return None;
     }
-    let minute = |at: Timestamp| at.div_euclid(MINUTE_NS);
-    let minutes = minute(block.range().end).abs_diff(minute(block.range().start)).saturating_add(1);
-    let minutes = usize::try_from(minutes).unwrap_or(usize::MAX);
+    let minutes = minutes(block);
     let has_durations = form.map_or_else(|| Minutes::are_worth_it(block, minutes), |form| form.has_durations);
     let mut gathered = Gathered::new(block, has_durations.then_some(minutes));
     block.rows().for_each(|row| gathered.add(row));

@@ -227,8 +227,12 @@ impl CallSummary {
         build::summary_in_form(block, None)
     }
 
-    /// Like [`Self::of`], but with slots of one minute and with the durations of each point.
+    /// Like [`Self::of`], but with slots of one minute and with the durations of each point. `None` also for a block of too many
+    /// minutes and operations.
     pub fn by_minute(block: &ExecutionBlock) -> Option<Self> {
+        if !build::may_be_by_minute(block) {
+            return None;
+        }
         let form = build::Form { slot_s: SLOTS_S[0], has_durations: true };
         build::summary_in_form(block, Some(form))
     }

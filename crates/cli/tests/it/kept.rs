@@ -1,12 +1,18 @@
 //! Calls expire, and their summaries are kept: the answers about operations, services and the graph stay the same.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use tacho_drivers::embedded::Embedded;
 use tacho_lab::calls::{Sender, Traces, When};
+use tacho_store::driver::Scan;
+use tacho_store::{Driver, Row, Table};
 
 use crate::support::Server;
+use crate::support::checked::{check, of, unlocked};
+use crate::support::filled::in_runtime;
 
 const HOUR_S: i64 = 3_600;
 const DAY_S: i64 = 24 * HOUR_S;
@@ -34,12 +40,15 @@ fn ask(server: &Server, path: &str) -> Value {
     response.json()
 }
 
-/// An answer without the figures that depend on whether quantiles were computed from calls or from sketches.
+/// An answer without the figures that depend on whether quantiles were computed from calls or from sketches, and without the
+/// rate, which is that of whole hours.
 fn exact(mut answer: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                fields.retain(|name, _| !["p50_ns", "p95_ns", "p99_ns", "self_ns"].contains(&name.as_str()));
+                fields.retain(|name, _| {
+                    !["p50_ns", "p95_ns", "p99_ns", "self_ns", "rate"].contains(&name.as_str())
+                });
                 fields.values_mut().for_each(strip);
             }
             // A point of a service's timeline: time, requests, errors and a quantile.
@@ -81,12 +90,14 @@ fn summaries_answer_for_expired_calls() {
     let range = |from: i64, to: i64| format!("start={}&end={}", first + from, first + to);
     let whole = range(0, 2 * DAY_S - 1);
     let hours = range(5 * HOUR_S, 29 * HOUR_S - 1);
-    let counter = "query=sum%20by%20(service)%20(increase(calls_total%5B1h%5D))&step=3600";
+    let counters = ["calls_total", "call_duration_seconds_sum"].map(|name| {
+        format!("/api/v1/query_range?query=sum%20by%20(service)%20(increase({name}%5B1h%5D))&step=3600")
+    });
     let questions: Vec<String> = [&whole, &hours]
         .iter()
         .flat_map(|range| {
             let plain = ["operations", "services", "graph"].map(|what| format!("/api/{what}?{range}"));
-            plain.into_iter().chain([format!("/api/v1/query_range?{counter}&{range}")])
+            plain.into_iter().chain(counters.iter().map(move |counter| format!("{counter}&{range}")))
         })
         .collect();
 
@@ -115,10 +126,48 @@ fn summaries_answer_for_expired_calls() {
             let operations = answer["operations"].as_array().unwrap().iter();
             operations.map(|operation| operation["count"].as_u64().unwrap()).collect()
         };
+        assert!(counts(&hour).iter().sum::<u64>() > 100, "{hour}");
         assert_eq!(counts(&cut), counts(&hour));
         assert!(cut["warnings"][0].as_str().unwrap().contains("whole hours"), "{}", cut["warnings"]);
         assert_eq!(hour["warnings"], Value::Null);
         assert!(server.stop().success());
         server = Server::start_with(&data, &flags);
     }
+    assert!(server.stop().success());
+    check_damaged(&data);
+}
+
+/// `tacho check` accepts kept summaries, and names damaged ones.
+fn check_damaged(data: &Path) {
+    let (code, findings, _) = check(data, &[]);
+    assert_eq!((code, of(&findings, "damage"), of(&findings, "warning")), (0, vec![], vec![]));
+    in_runtime(async {
+        let driver = unlocked(|| async { Embedded::open(&data.join("chunks")).await }).await;
+        let mut partitions = BTreeSet::new();
+        let mut each = |partition: &[u8], _: &[u8]| {
+            partitions.extend(partition.starts_with(b"kept").then(|| partition.to_vec()));
+        };
+        driver.keys(Table::Meta, &mut each).await.unwrap();
+        let scans = partitions.into_iter().map(|partition| Scan::all(Table::Meta, partition)).collect();
+        let rows = driver.read(scans).await.unwrap().into_iter().flatten().map(Result::unwrap);
+        let damaged = rows.map(|row| {
+            let mut value = row.value.to_vec();
+            value[30] ^= 1;
+            Row { value: value.into(), ..row }
+        });
+        driver.put(damaged.collect()).await.unwrap();
+    });
+    let (code, findings, _) = check(data, &[]);
+    let effects = |row: &str| -> Vec<&str> {
+        let named =
+            findings.iter().filter(|finding| finding["row"].as_str().is_some_and(|own| own.contains(row)));
+        named.map(|finding| finding["effect"].as_str().unwrap()).collect()
+    };
+    let kept = effects("kept summary");
+    assert_ne!(code, 0);
+    assert!(
+        kept.iter().any(|effect| effect.starts_with("nothing is lost: the summaries of the hours")),
+        "{kept:?}"
+    );
+    assert!(kept.contains(&"the summary of the expired calls of this hour is lost"), "{kept:?}");
 }

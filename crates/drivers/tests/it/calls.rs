@@ -18,7 +18,7 @@ use tacho_model::{
 use tacho_store::driver::{
     Capabilities, Cut, Delete, EachClustering, EachKey, Info, Parts, RowStream, Scan, Scanned, Table,
 };
-use tacho_store::{Driver, Error, ErrorKind, Having, Needed, Options, Result, Row, Store, Summed};
+use tacho_store::{Driver, Error, ErrorKind, Having, Needed, Options, Result, Row, Store, Summed, SummedOf};
 
 /// With this number of segments, a chunk is long enough that the driver reads only parts of it.
 pub const SEGMENTS: u64 = 1_200;
@@ -146,6 +146,7 @@ pub struct Bench {
     options: Options,
     /// The time of the clock, ns.
     pub now: i64,
+    clock: Arc<ManualClock>,
     refused: Arc<Mutex<Vec<u8>>>,
     driver: Option<Arc<Counting>>,
     store: Option<Arc<Store>>,
@@ -158,7 +159,15 @@ impl Bench {
 
     pub fn with(options: Options) -> Self {
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        Self { directory, options, now: 1_000, refused: Arc::default(), driver: None, store: None }
+        Self {
+            directory,
+            options,
+            now: 1_000,
+            clock: Arc::new(ManualClock::new(0)),
+            refused: Arc::default(),
+            driver: None,
+            store: None,
+        }
     }
 
     /// Opens the store, and waits for the end of the previous store.
@@ -177,9 +186,16 @@ impl Bench {
         let driver =
             Arc::new(Counting { driver, bytes: AtomicUsize::new(0), older: Mutex::default(), refused });
         let (journals, clock) = (self.directory.path().join("journal"), Arc::new(ManualClock::new(self.now)));
+        self.clock = clock.clone();
         std::fs::create_dir_all(&journals).unwrap();
         self.store = Some(Store::open(driver.clone(), &journals, self.options.clone(), clock).await.unwrap());
         self.driver = Some(driver);
+    }
+
+    /// Sets the clock of the open store.
+    pub fn set_now(&mut self, now: i64) {
+        self.now = now;
+        self.clock.set(now);
     }
 
     pub fn store(&self) -> &Arc<Store> {
@@ -249,7 +265,10 @@ impl Bench {
             *sums = [sums[0] + count, sums[1] + total];
         };
         let accept = |summary: std::result::Result<Summed<'_>, String>| {
-            if let Ok(Summed { summary, .. }) = summary {
+            if let Ok(Summed { summary, of }) = summary {
+                if of == SummedOf::HourBefore {
+                    return true;
+                }
                 summary.cells.iter().for_each(|cell| add(cell.count, cell.total_ns));
                 used.fetch_add(1, Ordering::Relaxed);
                 return true;

@@ -284,7 +284,7 @@ impl Fold for Counters<'_> {
         if self.is_over() {
             return true;
         }
-        let numbers = self.numbers(labels, &summary.operations);
+        let (numbers, range) = (self.numbers(labels, &summary.operations), self.range());
         let (counts, none) = (self.counts, PointDurations::default());
         let mut durations = summary.durations.iter().flatten();
         for point in &summary.points {
@@ -292,6 +292,10 @@ impl Fold for Counters<'_> {
             let cell = &summary.cells[point.cell as usize];
             let Some(number) = numbers[cell.operation as usize] else { continue };
             let minute = point.slot.saturating_mul(slot_minutes);
+            // An expired segment may have calls outside of the range.
+            if !range.contains(minute.saturating_mul(MINUTE_NS)) {
+                continue;
+            }
             match counts {
                 Counts::Calls => self.add(number, minute, 0, point.count),
                 Counts::Errors => self.add(number, minute, 0, point.errors),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tacho_chunk::{Call, CallSummary, Cell, RowRef, bucket_value};
-use tacho_model::{Labels, OperationKind};
+use tacho_model::{Labels, OperationKind, TimeRange};
 
 use super::calls::{Visit, Walker};
 use super::durations::Durations;
@@ -177,13 +177,15 @@ pub struct Services {
     table: Table<Arc<str>, Gathered>,
     walker: Walker,
     takes_summaries: bool,
+    /// The range of the counted calls: that of the filter, and the whole hours of expired calls that it cuts.
+    counted: TimeRange,
 }
 
 impl Services {
     pub fn new(filter: Filter) -> Self {
         let steps = Steps::new(filter.range);
-        let (table, walker) = (Table::new(), Walker::default());
-        Self { filter, is_read: false, steps, table, walker, takes_summaries: false }
+        let (table, walker, counted) = (Table::new(), Walker::default(), filter.range);
+        Self { filter, is_read: false, steps, table, walker, takes_summaries: false, counted }
     }
 
     /// Accepts summaries of chunks. Percentiles are then within 1 %. All other figures are exact.
@@ -199,6 +201,12 @@ impl Services {
         let new = || Gathered { hosts: BTreeSet::new(), calls: 0, http: requests(), uncalled: requests() };
         self.table.position(service.into(), new)
     }
+}
+
+/// The hour that contains a second.
+const fn hour_ns(second: i64) -> TimeRange {
+    let start = second.div_euclid(3_600).saturating_mul(3_600_000_000_000);
+    TimeRange::new(start, start.saturating_add(3_600_000_000_000 - 1))
 }
 
 impl Fold for Services {
@@ -242,6 +250,12 @@ impl Fold for Services {
         if !is_only && !self.steps.fits_slots(summary.slot_s) {
             return false;
         }
+        if is_only {
+            self.counted = summary.points.iter().fold(self.counted, |counted, point| {
+                let hour = hour_ns(summary.slot_start_s(point.slot));
+                TimeRange::new(counted.start.min(hour.start), counted.end.max(hour.end))
+            });
+        }
         let number = self.number(service(labels));
         let gathered = self.table.value(number);
         let before = gathered.calls;
@@ -253,7 +267,7 @@ impl Fold for Services {
     }
 
     fn finish(self) -> Vec<ServiceStats> {
-        let seconds = Steps::seconds(self.filter.range);
+        let seconds = Steps::seconds(self.counted);
         let seen = self.table.rows.into_iter().filter(|(_, gathered)| gathered.calls > 0);
         let mut all: Vec<ServiceStats> =
             seen.map(|(service, gathered)| gathered.finish(service, self.steps, seconds)).collect();

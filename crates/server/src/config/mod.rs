@@ -419,7 +419,11 @@ mod tests {
         fails("retention", "match = 'up{'\nkeep = '1d'", &["rule 1 of [[retention]]", "match", "up{"]);
         fails("retention", "match = 'up'\nkeep = 'long'", &["keep = \"long\"", "90d"]);
         fails("retention", "match = 'up'\nkeep = '30'", &["keep = \"30\"", "unit"]);
-        fails("retention", "match = 'up'\nkeep = '3d'\nsummaries = '72h'", &["\"72h\"", "more than 3d"]);
+        fails(
+            "retention",
+            "match = 'up'\nkeep = '3d'\nsummaries = '72h'",
+            &["\"72h\"", "longer than keep, which is 3d"],
+        );
         fails("retention", "match = 'up'\nkeep = '3d'\nsummaries = '365'", &["\"365\"", "unit"]);
         fails(
             "retention",

@@ -118,8 +118,7 @@ fn retention(place: Place, rule: Retention) -> Result<Rule<policy::Retention>, C
     let summaries = rule.summaries.as_deref().map(|text| {
         let summaries = place.duration("summaries", text)?.unsigned_abs();
         if summaries <= keep {
-            let cause =
-                format!("summaries of calls are kept longer than the calls: give more than {}", rule.keep);
+            let cause = format!("it must be longer than keep, which is {}", rule.keep);
             return Err(place.wrong("summaries", text, cause));
         }
         Ok(summaries)

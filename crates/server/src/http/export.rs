@@ -200,7 +200,7 @@ async fn checksums(State(app): State<Arc<App>>, access: Access, body: Bytes) -> 
     let wanted =
         away(move || questions.into_iter().map(read_question).collect::<Result<Vec<_>, _>>()).await??;
     let retention = |(series, _): &(Selected, TimeRange)| {
-        let keep_ns = app.config.history.policies.retention(&series.labels, None).retention?.keep;
+        let keep_ns = app.config.history.policies.keep(&series.labels)?.keep;
         Some(Retention { keep_ns, before: app.clock.now().saturating_sub_unsigned(keep_ns) })
     };
     let retentions: Vec<Option<Retention>> = wanted.iter().map(retention).collect();

@@ -54,7 +54,7 @@ impl Default for UpkeepFigures {
             total("tacho_rollups_total", "Roll-ups of summaries of calls written.", |s| s.rollups),
             total(
                 "tacho_summaries_kept_total",
-                "Days of calls of a series whose summaries are kept, because the calls are older than their retention.",
+                "Days whose calls were summed up before they expired, counted for each series.",
                 |s| s.days_kept,
             ),
             total("tacho_merge_failures_total", "Failed merges; they are retried.", |s| s.failures),

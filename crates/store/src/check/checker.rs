@@ -10,7 +10,7 @@ use super::finding::{Finding, FindingKind, Loss, Lost, Place, PlacedRow, SERIES_
 use super::known::{Known, highest, misnamed};
 use crate::driver::{Damaged, Row, Table};
 use crate::group::row::{decode_series, series_key};
-use crate::kept::{self, KeptKey, UNTIL, decode_until};
+use crate::kept::{self, KeptKey, Level, UNTIL, decode_until};
 use crate::keys::{
     CLOCK, FLUSHED, IDENTITY, JOURNALS, SEQUENCE, SESSIONS, STORE, STORED, decode_session, decode_store_fact,
 };
@@ -23,8 +23,18 @@ use crate::{Error, ErrorKind, Result};
 const UNROLLED: &str =
     "nothing is lost: the summaries of its chunks are read until the server writes it again";
 
-/// The effect of a damaged kept summary.
-const UNSUMMED: &str = "the summary of the expired calls of this hour or day is lost";
+/// The effect of a damaged kept summary, and what is lost.
+fn unsummed(clustering: &[u8]) -> (Loss, &'static str) {
+    match KeptKey::decode(clustering) {
+        Ok(KeptKey { level: Level::Day, .. }) => {
+            (Loss::Derivable, "nothing is lost: the summaries of the hours of this day are read")
+        }
+        _ => (Loss::Fact, "the summary of the expired calls of this hour is lost"),
+    }
+}
+
+/// The effect of a damaged row with the end of the summed days of a series.
+const UNENDED: &str = "nothing is lost: the last kept summary of the series shows the end";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
@@ -171,11 +181,15 @@ impl Checker {
             Err(error) if error.kind() == ErrorKind::Version => Err(error),
             Err(error) => {
                 let key = self.key(row.table, &row.partition, &row.clustering);
-                let is_learned_again = &*row.partition == LIVES || series_of(&row.partition).is_some();
+                let is_learned_again =
+                    [LIVES, UNTIL].contains(&&*row.partition) || series_of(&row.partition).is_some();
                 let loss = if is_learned_again || is_derived(&row) { Loss::Derivable } else { Loss::Fact };
+                let is_kept = kept::series_of(&row.partition).is_some();
+                let loss = if is_kept { unsummed(&row.clustering).0 } else { loss };
                 let effect = match &*row.partition {
                     partition if series_of(partition).is_some() => UNROLLED,
-                    partition if kept::series_of(partition).is_some() => UNSUMMED,
+                    partition if kept::series_of(partition).is_some() => unsummed(&row.clustering).1,
+                    UNTIL => UNENDED,
                     _ => "the server may not start",
                 };
                 let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key).loss(loss);
@@ -205,8 +219,8 @@ impl Checker {
                 "values of the series are not rounded until the series is again known not to be a counter",
             ),
             (partition, _) if series_of(partition).is_some() => (Loss::Derivable, UNROLLED),
-            (partition, _) if kept::series_of(partition).is_some() => (Loss::Fact, UNSUMMED),
-            (UNTIL, _) => (Loss::Fact, "kept summaries of the series are not used until another day is kept"),
+            (partition, _) if kept::series_of(partition).is_some() => unsummed(clustering),
+            (UNTIL, _) => (Loss::Derivable, UNENDED),
             _ => (Loss::Fact, ""),
         };
         let finding = Finding::new(FindingKind::RowDamaged, place, reason).loss(loss);

@@ -23,8 +23,8 @@ use std::collections::HashMap;
 use tacho_model::{SeriesId, Timestamp};
 
 pub use row::{
-    KeptKey, Level, UNTIL, decode_until, delete_days, delete_until, first_scan, hour_of, level_scan, row,
-    series_of, summary, until_row, until_scan,
+    HOUR_NS, KeptKey, Level, UNTIL, decode_until, delete_days, delete_until, first_scan, hour_of, level_scan,
+    row, series_of, summary, until_row, until_scan,
 };
 
 /// The end of the summed days of each series that has one. The calls before this time have expired.
@@ -35,10 +35,6 @@ impl SummedDays {
     /// [`Timestamp::MIN`] for a series without summed days.
     pub fn until(&self, series: SeriesId) -> Timestamp {
         self.0.get(&series).copied().unwrap_or(Timestamp::MIN)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     pub fn has(&self, series: SeriesId) -> bool {

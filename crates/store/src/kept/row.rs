@@ -17,9 +17,12 @@ const KEPT: &[u8] = b"kept";
 pub const UNTIL: &[u8] = b"summed-until";
 const MAGIC: &[u8; 4] = b"TKEP";
 const VALUE_VERSION: u8 = 1;
-const PREFIX_BYTES: usize = 5;
+/// Magic, version and flags.
+const PREFIX_BYTES: usize = 6;
+/// Flag: some calls are missing in the summary.
+const LACKS_CALLS: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
-const HOUR_NS: i64 = 3_600 * 1_000_000_000;
+pub const HOUR_NS: i64 = 3_600 * 1_000_000_000;
 const SIGN: u64 = 1 << 63;
 
 /// The length of the time that a kept summary covers.
@@ -124,9 +127,10 @@ pub fn delete_days(series: SeriesId, range: TimeRange) -> [Delete; 2] {
     })
 }
 
-pub fn row(series: SeriesId, key: &KeptKey, summary: &CallSummary) -> Row {
+/// `lacks_calls`: some calls of the hour or day are missing in the summary.
+pub fn row(series: SeriesId, key: &KeptKey, summary: &CallSummary, lacks_calls: bool) -> Row {
     let mut value = MAGIC.to_vec();
-    value.push(VALUE_VERSION);
+    value.extend_from_slice(&[VALUE_VERSION, if lacks_calls { LACKS_CALLS } else { 0 }]);
     value.extend_from_slice(&summary.encode_with_names());
     let checksum = crc32c::crc32c(&value);
     value.extend_from_slice(&checksum.to_le_bytes());
@@ -138,9 +142,11 @@ pub fn row(series: SeriesId, key: &KeptKey, summary: &CallSummary) -> Row {
     }
 }
 
+/// The summary of a row, and whether it lacks calls.
+///
 /// # Errors
 /// `Version` for a row of a newer version, `Corrupt` for a damaged or malformed row.
-pub fn summary(row: &Row) -> Result<CallSummary> {
+pub fn summary(row: &Row) -> Result<(CallSummary, bool)> {
     let malformed = || malformed("kept summary", row);
     match row.value.strip_prefix(MAGIC).and_then(<[u8]>::first) {
         Some(&VALUE_VERSION) => {}
@@ -154,13 +160,15 @@ pub fn summary(row: &Row) -> Result<CallSummary> {
     if crc32c::crc32c(bytes).to_le_bytes() != *checksum {
         return Err(Error::corrupt("the checksum of a kept summary does not match"));
     }
-    let summary = bytes.get(PREFIX_BYTES..).ok_or_else(malformed)?;
-    CallSummary::decode_with_names(summary).map_err(|error| match error {
+    let (prefix, summary) = bytes.split_at_checked(PREFIX_BYTES).ok_or_else(malformed)?;
+    let lacks_calls = prefix.last().is_some_and(|flags| flags & LACKS_CALLS > 0);
+    let summary = CallSummary::decode_with_names(summary).map_err(|error| match error {
         tacho_chunk::Error::SummaryVersion { got, known } => {
             newer("kept summary", got.into(), known.into()).with("key", shown(&row.clustering))
         }
         error => malformed().caused_by(error),
-    })
+    });
+    Ok((summary?, lacks_calls))
 }
 
 /// The row with the end of the summed days of a series.
@@ -231,7 +239,7 @@ mod tests {
     }
 
     fn sample() -> Row {
-        row(SERIES, &KeptKey { level: Level::Hour, start: -HOUR_NS, number: 3 }, &of_one_call())
+        row(SERIES, &KeptKey { level: Level::Hour, start: -HOUR_NS, number: 3 }, &of_one_call(), true)
     }
 
     #[test]
@@ -240,9 +248,9 @@ mod tests {
         let row = sample();
         assert_eq!(hex(&row.partition), "6b65707400000000000000000000000000000007");
         assert_eq!(hex(&row.clustering), "01017ffffcb9cf4760000003");
-        assert!(hex(&row.value).starts_with("544b455001"));
+        assert!(hex(&row.value).starts_with("544b45500101"));
         assert_eq!(series_of(&row.partition), Some(SERIES));
-        assert_eq!(summary(&row).unwrap(), of_one_call());
+        assert_eq!(summary(&row).unwrap(), (of_one_call(), true));
         let until = until_row(SERIES, 5);
         assert_eq!(hex(&until.value), format!("010500000000000000{}", hex(&until.value[9..])));
         assert_eq!(decode_until(&until).unwrap(), (SERIES, 5));

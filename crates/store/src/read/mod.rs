@@ -19,6 +19,7 @@ mod rows;
 pub mod samples;
 pub mod series;
 mod summaries;
+mod summed;
 mod usage;
 
 use std::sync::Arc;
@@ -38,7 +39,8 @@ use crate::{Error, ErrorKind, Result};
 pub use chunks::{ChunkInfo, chunks};
 pub use rows::head as row_head;
 pub use series::{Having, Needed};
-pub use summaries::{Summed, summary as row_summary};
+pub use summaries::summary as row_summary;
+pub use summed::{Summed, SummedOf};
 
 /// Gets the number of chunks that are done, and the number of all chunks that the read of a series needs. Chunks whose summaries
 /// are enough do not count.

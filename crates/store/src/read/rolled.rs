@@ -8,6 +8,7 @@ use tacho_model::{Kind, SeriesId, TimeRange};
 
 use super::Reader;
 use super::rows::{FRONTS, Found, head};
+use super::summed::{Summed, SummedOf};
 use super::usage::{Usage, Use, usage_of};
 use crate::driver::{Cut, Row, Scanned};
 use crate::group::row::Replacement;
@@ -24,7 +25,7 @@ pub async fn rolled(
     range: TimeRange,
     snapshot: &Snapshot,
     usage: Usage<'_>,
-    accepts: impl Fn(&CallSummary) -> bool,
+    accepts: impl Fn(Summed<'_>) -> bool,
 ) -> Result<Option<(Vec<ChunkKey>, Vec<ChunkKey>)>> {
     if kind != Kind::Execution {
         return Ok(None);
@@ -52,7 +53,9 @@ pub async fn rolled(
             Use::Nothing => true,
             Use::Calls => false,
             Use::Summary => {
-                read_summary(reader, series, rollup).await?.is_some_and(|summary| accepts(&summary))
+                let of = SummedOf::Chunks(rollup.range);
+                let read = read_summary(reader, series, rollup).await?;
+                read.is_some_and(|summary| accepts(Summed { summary: &summary, of }))
             }
         };
         for at in places().filter(|_| is_done) {

@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
-use tacho_chunk::{AttributeData, CallSummary, Chunk, ExecutionBlock, REQUEST_ID, SummarizedChunk};
+use tacho_chunk::{AttributeData, Chunk, ExecutionBlock, REQUEST_ID, SummarizedChunk};
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
 use super::kept::kept;
 use super::rows::{Found, Lost, each_live, each_needed, row_of};
-use super::summaries::{Summed, each_ranked, unsummarized};
+use super::summaries::{each_ranked, unsummarized};
+use super::summed::Summed;
 use super::usage::Use;
 use super::{Reader, Steps, read_memory, take_room};
 use crate::damage::{Damages, Read};
@@ -317,7 +318,6 @@ async fn stored(
             let usage = |generations: (u64, u64), times: TimeRange, has_summary: bool| {
                 wanted.usage(generations, times, has_summary, false)
             };
-            let accepts = |summary: Result<&CallSummary, String>| accepts(summary.map(Summed::of));
             let keys = unsummarized(reader, (kind, id), range, snapshot, &usage, accepts).await?;
             let (mut done, all) = (0, keys.len());
             let mut rows = std::pin::pin!(decoded_ahead(reader, id, range, snapshot, keys));

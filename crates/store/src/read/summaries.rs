@@ -4,34 +4,18 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tacho_chunk::{CallSummary, Chunk, SummarizedChunk};
+use tacho_chunk::{Chunk, SummarizedChunk};
 use tacho_model::{Kind, SeriesId, TimeRange};
 
 use super::rolled::rolled;
 use super::rows::{FRONTS, Found, each_of, fronts, head};
+use super::summed::Summed;
 use super::usage::{Usage, Use, usage_of};
 use super::{Reader, Steps};
 use crate::Result;
 use crate::group::row::replacement_bytes;
 use crate::keys::{ChunkKey, chunk_row_scan};
 use crate::upkeep::Snapshot;
-
-/// A summary that a read uses instead of calls.
-#[derive(Clone, Copy, Debug)]
-pub struct Summed<'a> {
-    pub summary: &'a CallSummary,
-    /// The hour or the day of expired calls: the summary has the calls of all segments that started in it. `None`: the calls have
-    /// not expired, and are in the range.
-    pub expired: Option<TimeRange>,
-    /// Whether nothing else has these calls, if the caller refuses the summary.
-    pub is_only: bool,
-}
-
-impl<'a> Summed<'a> {
-    pub(super) const fn of(summary: &'a CallSummary) -> Self {
-        Self { summary, expired: None, is_only: false }
-    }
-}
 
 /// Like [`unsummarized`], but the summaries only show which chunks a reader needs, and in which order. `rank` gets each
 /// summary, and returns the rank of the chunk; `None` if the reader does not need the chunk. Then the rows are read by
@@ -77,15 +61,15 @@ pub async fn unsummarized(
     range: TimeRange,
     snapshot: &Snapshot,
     usage: Usage<'_>,
-    accepts: impl Fn(Result<&CallSummary, String>) -> bool,
+    accepts: impl Fn(Result<Summed<'_>, String>) -> bool,
 ) -> Result<Vec<ChunkKey>> {
-    let of_rollups = rolled(reader, place, range, snapshot, usage, |summary| accepts(Ok(summary))).await?;
+    let of_rollups = rolled(reader, place, range, snapshot, usage, |summed| accepts(Ok(summed))).await?;
     let (mut needed, summed) = match of_rollups {
         Some(keys) => keys,
         None => used(reader, place, range, snapshot, usage).await?,
     };
     let add = |key: &ChunkKey, summary: Option<Result<SummarizedChunk<'_>, String>>| {
-        let is_used = summary.is_some_and(|summary| accepts(summary.map(|chunk| chunk.summary)));
+        let is_used = summary.is_some_and(|summary| accepts(summary.map(Summed::of_chunk)));
         needed.extend((!is_used).then_some(*key));
     };
     each_summary(reader, place, &summed, snapshot, add).await?;

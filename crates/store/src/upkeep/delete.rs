@@ -75,15 +75,14 @@ async fn delete_kept(upkeep: &Arc<Upkeep>, matchers: Vec<Matcher>, range: TimeRa
     if series.is_empty() {
         return Ok(());
     }
-    let (threads, of) = (upkeep.store.options.threads, Arc::clone(upkeep));
+    let of = Arc::clone(upkeep);
     let select = move || -> Vec<Delete> {
         let labels = |id: &SeriesId| of.store.index.read().labels(*id);
         let matches = |labels: Arc<Labels>| matchers.iter().all(|matcher| matcher.matches(&labels));
         let meant = series.into_iter().filter(|id| labels(id).is_some_and(matches));
         meant.flat_map(|id| kept::delete_days(id, range)).collect()
     };
-    let ended = |e| Error::new(ErrorKind::Closed, "selection of kept summaries did not end").caused_by(e);
-    let deletes = threads.start(select).join().await.map_err(ended)?;
+    let deletes = upkeep.in_thread("selection of kept summaries", select).await?;
     if deletes.is_empty() { Ok(()) } else { upkeep.store.driver.delete(deletes).await }
 }
 

@@ -147,8 +147,7 @@ impl Keeper {
         }
         // The jobs take the fresh chunks with them. If a job skips rows of a generation that is not completely flushed, its
         // chunks count as fresh again.
-        self.ending = keep::series(&self.upkeep).into();
-        while self.keep_one().await.is_some() {}
+        let failed_to_keep = self.keep_all().await.err();
         let fresh: HashMap<Partition, Tail> = self.upkeep.store.inbox.fresh.take(0).into_iter().collect();
         let job = |partition| Job { tail: fresh.get(&partition).copied(), ..Job::all(partition, mode) };
         let jobs = sweep::partitions(&self.upkeep.store.index).into_iter().map(job);
@@ -161,7 +160,7 @@ impl Keeper {
             self.roll_up_one().await;
         }
         self.upkeep.store.driver.settle().await?;
-        match results.failure {
+        match failed_to_keep.or(results.failure) {
             Some(error) => Err(error),
             None => Ok(MergeReport { elapsed: begun.elapsed(), ..results.report }),
         }
@@ -206,7 +205,8 @@ impl Keeper {
             return;
         }
         self.next_sweep = Instant::now() + options.sweep_every;
-        self.ending = keep::series(upkeep).into();
+        self.find_ending().await;
+        let upkeep = &self.upkeep;
         upkeep.store.inbox.days.close(upkeep.store.clock.now());
         if !room {
             self.backlog.extend(sweep::aged(upkeep, &mut self.thinned));
@@ -220,35 +220,85 @@ impl Keeper {
         }
     }
 
-    /// Keeps the summaries of one day of one series, and then rests. Returns whether there was such a day.
+    /// Finds the series that may have calls to sum up, and deletes their expired kept summaries.
+    async fn find_ending(&mut self) {
+        let found = match keep::series(&self.upkeep).await {
+            Ok(found) => found,
+            Err(error) => return report(&self.upkeep, &error, "series with expired calls were not found"),
+        };
+        for series in &found {
+            if let Err(error) = keep::expire(&self.upkeep, *series).await {
+                report(&self.upkeep, &error, "expired summaries of calls were not deleted");
+            }
+        }
+        self.ending = found.into();
+    }
+
+    /// Keeps the summaries of one day of one series, and then rests. Returns whether there was such a day. After a failure, the
+    /// next sweep tries again.
     async fn keep(&mut self) -> bool {
         let begun = Instant::now();
-        let Some(bytes) = self.keep_one().await else { return false };
+        let bytes = match self.keep_one().await {
+            Ok(None) => return false,
+            Ok(Some(bytes)) => bytes,
+            Err(_) => {
+                self.next_sweep = self.next_sweep.min(Instant::now() + SWEEP_AFTER_FAILURE);
+                return true;
+            }
+        };
         let elapsed = begun.elapsed();
         self.rest(pace(&self.upkeep.store.options).rest(bytes, elapsed, elapsed)).await;
         true
     }
 
-    /// Returns the bytes that were written. `None` if there is no day to keep. After a failure, the next sweep tries again.
-    async fn keep_one(&mut self) -> Option<u64> {
+    /// Keeps the summaries of all due days.
+    ///
+    /// # Errors
+    /// The first failure.
+    async fn keep_all(&mut self) -> Result<()> {
+        self.find_ending().await;
+        let mut result = Ok(());
+        loop {
+            match self.keep_one().await {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        // The caller checks all partitions.
+        self.backlog.drain(..).for_each(|job| give_back(&self.upkeep.store.inbox, &job));
+        result
+    }
+
+    /// Returns the bytes that were written. `None` if there is no day to keep.
+    ///
+    /// # Errors
+    /// The calls of a series stay until the next sweep.
+    async fn keep_one(&mut self) -> Result<Option<u64>> {
         while let Some(series) = self.ending.pop_front() {
-            match keep_next(&self.upkeep, series).await {
-                Ok((true, bytes)) => {
+            let kept = keep_next(&self.upkeep, series).await;
+            match kept.inspect_err(|error| {
+                report(
+                    &self.upkeep,
+                    error,
+                    "summaries of calls were not stored, so these calls do not expire yet",
+                );
+            })? {
+                Some(bytes) => {
                     self.ending.push_back(series);
-                    return Some(bytes);
+                    return Ok(Some(bytes));
                 }
-                Ok((false, _)) => {}
-                Err(error) => {
-                    report(
-                        &self.upkeep,
-                        &error,
-                        "summaries of expired calls were not kept, so the calls stay",
-                    );
-                    self.next_sweep = self.next_sweep.min(Instant::now() + SWEEP_AFTER_FAILURE);
+                // All of its days are done, so the calls can be deleted.
+                None => {
+                    let partition = Partition { kind: Kind::Execution, id: series };
+                    let end = self.upkeep.summed_until(&partition).unwrap_or(Timestamp::MIN);
+                    if end > Timestamp::MIN {
+                        self.backlog.push_back(Job { end, ..Job::all(partition, Mode::Tiered) });
+                    }
                 }
             }
         }
-        None
+        Ok(None)
     }
 
     /// Writes the roll-ups of one day of one series, and then rests. Returns whether there was such a day.

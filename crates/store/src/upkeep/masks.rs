@@ -10,6 +10,7 @@ use super::tombstones::{Mask, Tombstones};
 use crate::guarded::Guarded;
 use crate::kept::SummedDays;
 use crate::options::Options;
+use crate::policy::{expired_before, summaries_expired_before};
 use crate::rollup::{day_of, range_of};
 
 pub struct Masks {
@@ -32,7 +33,7 @@ impl Masks {
         let now = self.clock.now();
         Some(move |labels: &Labels| {
             let mut masks = tombstones.masks(labels);
-            masks.extend(expired(policies.retention(labels, None).expired_before(now)));
+            masks.extend(expired(expired_before(policies.keep(labels), None, now)));
             masks
         })
     }
@@ -49,12 +50,11 @@ impl Masks {
         let Some(labels) = is_masked.then(labels).flatten() else {
             return (Vec::new(), None);
         };
-        let policy = policies.retention(&labels, Some(until));
-        let now = self.clock.now();
+        let (retention, now) = (policies.keep(&labels), self.clock.now());
         let mut masks = tombstones.masks(&labels);
-        masks.extend(expired(policy.expired_before(now)));
+        masks.extend(expired(expired_before(retention, Some(until), now)));
         // A day expires as a whole.
-        let from = range_of(day_of(policy.summaries_expired_before(now))).start;
+        let from = range_of(day_of(summaries_expired_before(retention, now))).start;
         let last = until.checked_sub(1);
         (masks, last.map(|last| TimeRange::new(from, last)).filter(|expired| !expired.is_empty()))
     }

@@ -13,7 +13,7 @@
 //!   alive.rs        which rows are alive, for readers and for a start after a crash
 //!   masks.rs        which records are masked, although their rows still exist
 //!   rollups.rs      sums of the summaries of many chunks of calls
-//!   keep.rs         summaries of calls that then expire
+//!   keep.rs         summaries of calls that then expire; hours.rs  their sums by hour
 //!   verify.rs       reads stored bytes again and reports rows that do not match their checksums
 //!   clock.rs        whether the clock is trusted for deleting records
 //! ```
@@ -31,6 +31,7 @@ mod delete;
 mod facts;
 mod forget;
 mod fresh;
+mod hours;
 mod job;
 mod joints;
 mod keep;
@@ -63,7 +64,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tacho_model::{Kind, Timestamp};
 use tokio::sync::{Notify, RwLock, oneshot, watch};
 
-use crate::Result;
 use crate::changes::Changes;
 use crate::damage::Unreadable;
 use crate::driver::{Driver, Row};
@@ -75,6 +75,7 @@ use crate::kept::SummedDays;
 use crate::options::Options;
 use crate::read::Reader;
 use crate::shared::{Metadata, Progress, RecordSpace};
+use crate::{Error, ErrorKind, Result};
 
 pub use alive::alive;
 pub use clock::{ClockBounds, Jump, TrustedClock, since_boot};
@@ -178,6 +179,16 @@ impl Upkeep {
     /// [`Policy::summed_until`](crate::policy::Policy::summed_until) of a partition.
     fn summed_until(&self, partition: &window::Partition) -> Option<Timestamp> {
         (partition.kind == Kind::Execution).then(|| self.store.summed.read().until(partition.id))
+    }
+
+    /// Computes on a thread for long work.
+    async fn in_thread<T: Send + 'static>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        let ended = |e| Error::new(ErrorKind::Closed, format!("{what} did not end")).caused_by(e);
+        self.store.options.threads.start(work).join().await.map_err(ended)
     }
 
     fn notes(&self) -> MutexGuard<'_, window::Notes> {

@@ -21,7 +21,7 @@ use crate::rollup::{
     self, DAY_ITEMS_MIN, DAY_LEVEL, FAN, Item, Plan, RolledChunk, Rollup, RollupKey, day_of, heads, plan,
     range_of, series_of, survey,
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 /// Time from the end of a day to its roll-up. Until then, most late calls of the day have arrived.
 const ENDED_AFTER: Duration = Duration::from_secs(3_600);
@@ -365,7 +365,5 @@ async fn build(
         let rollup = Rollup { key: plan.key, chunks: plan.chunks, range };
         Some((rollup::row(series, &rollup, &summary), rollup))
     };
-    let started = upkeep.store.options.threads.start(work);
-    let ended = |e| Error::new(ErrorKind::Closed, "roll-up did not end").caused_by(e);
-    started.join().await.map_err(ended)
+    upkeep.in_thread("roll-up", work).await
 }

@@ -83,6 +83,10 @@ impl Tombstones {
         self.0.clone()
     }
 
+    pub fn ids(&self) -> Vec<u64> {
+        self.0.iter().map(|t| t.id).collect()
+    }
+
     /// The id of the next tombstone. The id of a failed `put` is used again, so that a row of that put is overwritten.
     pub fn next_id(&self) -> u64 {
         self.last_id() + 1

@@ -10,7 +10,9 @@ use tacho_model::{Kind, ManualClock, Matcher, NAME, TimeRange};
 use tacho_store::disk::FaultyDisk;
 use tacho_store::driver::{Capabilities, Delete, Info, Row, RowStream, Scan, Verified};
 use tacho_store::policy::{Policies, Retention, Rule};
-use tacho_store::{Appended, ClockBounds, Driver, ErrorKind, MemoryDriver, Options, Origin, Result, Store};
+use tacho_store::{
+    Appended, ClockBounds, Driver, Error, ErrorKind, MemoryDriver, Options, Origin, Result, Store, Table,
+};
 
 use crate::common::{self, Bench, entries, origin, samples, values};
 
@@ -340,4 +342,74 @@ async fn a_deletion_does_not_cover_a_refused_batch_that_is_sent_again() {
     let store = bench.open().await;
     store.append(entries("log", &[(2, "again")]), origin(1, 2)).await.unwrap();
     assert_eq!(common::texts(&store, "log").await, [(2, "again".to_owned())]);
+}
+
+/// A driver that checks that the list of journals names each generation before its chunks are put.
+struct Listing {
+    inner: MemoryDriver,
+    /// The last generation on the list.
+    listed: AtomicU64,
+    chunks: AtomicU64,
+    /// Whether puts of the list fail.
+    fails: AtomicBool,
+}
+
+#[async_trait]
+impl Driver for Listing {
+    fn info(&self) -> Info {
+        self.inner.info()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn put(&self, rows: Vec<Row>) -> Result<()> {
+        let number = |bytes: Option<&[u8]>| bytes.map(|bytes| u64::from_be_bytes(bytes.try_into().unwrap()));
+        for row in &rows {
+            if row.table == Table::Chunks {
+                let generation = number(row.clustering.get(10..18)).unwrap();
+                let listed = self.listed.load(Ordering::SeqCst);
+                assert!(generation <= listed, "chunk of generation {generation}, the list ends at {listed}");
+                self.chunks.fetch_add(1, Ordering::SeqCst);
+            } else if row.clustering == b"journals" {
+                if self.fails.load(Ordering::SeqCst) {
+                    return Err(Error::new(ErrorKind::Io, "put refused by the test"));
+                }
+                // Each journal takes 16 bytes after the header of 33 bytes.
+                let last = row.value.len().checked_sub(16).filter(|at| *at >= 33);
+                let last = number(last.and_then(|at| row.value.get(at..at + 8)));
+                self.listed.fetch_max(last.unwrap_or(0), Ordering::SeqCst);
+            }
+        }
+        self.inner.put(rows).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<RowStream> {
+        self.inner.scan(scan).await
+    }
+
+    async fn delete(&self, deletes: Vec<Delete>) -> Result<()> {
+        self.inner.delete(deletes).await
+    }
+}
+
+/// A process ended before it had stored the list with its generation. The next process flushes this generation at once.
+#[tokio::test]
+async fn a_generation_is_on_the_list_of_journals_before_its_chunks_are_put() {
+    let driver = Arc::new(Listing {
+        inner: MemoryDriver::new(),
+        listed: AtomicU64::new(0),
+        chunks: AtomicU64::new(0),
+        fails: AtomicBool::new(true),
+    });
+    let bench = Bench::with(driver.clone(), Options { merge_in_background: false, ..Options::default() });
+    let store = bench.open().await;
+    store.append(samples("m", &[(1, 1.0)]), None).await.unwrap();
+    drop(store);
+    driver.fails.store(false, Ordering::SeqCst);
+    let store = bench.open().await;
+    store.flush().await.unwrap();
+    assert_eq!(driver.chunks.load(Ordering::SeqCst), 1);
+    assert_eq!(values(&store, "m", ALL).await.len(), 1);
 }

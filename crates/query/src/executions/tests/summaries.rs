@@ -317,6 +317,29 @@ fn a_summary_with_slots_longer_than_a_step_is_refused() {
     assert_eq!([30, 60, 14_400].map(summed), [0, 0, 1]);
 }
 
+/// Half an hour has steps of 15 s. The only figures of a minute count in its first step, and the rate is that of whole hours.
+#[test]
+fn the_only_summary_is_used_with_longer_slots() {
+    let mut blocks = blocks(&[(1, 0, None, vec![(0, 0, 1), (2, 0, 5)])], &[], u64::MAX);
+    blocks.retain(|(source, _)| !source.block.is_empty());
+    let (SourceBlock { labels, block }, _) = &blocks[0];
+    let summary = CallSummary::by_minute(block).unwrap();
+    let filter = || Filter { service: None, operation: None, range: TimeRange::new(0, 30 * MINUTE_NS - 1) };
+    let mut operations = Operations::new(filter(), None).from_summaries();
+    let mut services = Services::new(filter()).from_summaries();
+    (operations.pass(), services.pass());
+    for is_only in [false, true] {
+        assert_eq!(operations.add_summary(labels, &summary, is_only), is_only);
+        assert_eq!(services.add_summary(labels, &summary, is_only), is_only);
+    }
+    let (operations, services) = (operations.finish(), services.finish());
+    let all: u64 = operations.iter().map(|operation| operation.count).sum();
+    let first: u64 = operations.iter().map(|operation| operation.timeline[0].count).sum();
+    assert!(all > 0 && first == all, "{operations:?}");
+    let rate = services[0].requests as f64 / 3_600.0;
+    assert!(rate > 0.0 && (services[0].rate - rate).abs() < 1e-9, "{services:?}");
+}
+
 /// Changes the summary of a block with one call, encodes and decodes it, and adds it twice to each answer. If `decode` refuses
 /// the summary, both answers are empty.
 fn fold_hostile(change: impl Fn(&mut CallSummary)) -> (Vec<OperationStats>, Vec<ServiceStats>) {

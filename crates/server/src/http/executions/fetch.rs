@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_chunk::{AttributeData, ExecutionBlock, SummarizedChunk};
 use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
-use tacho_store::{Damages, Error, ErrorKind, Having, Needed, Read, Summed};
+use tacho_store::{Damages, Error, ErrorKind, Having, Needed, Read, Summed, SummedOf};
 
 use crate::access::View;
 use crate::http::error::ApiError;
@@ -25,8 +25,7 @@ const BLOCK_MEMORY_SHARE: usize = 16;
 pub const LIGHT_BLOCK_BYTES_MAX: usize = 64 << 20;
 const READS_AT_ONCE: usize = 4;
 
-const SECOND_NS: i64 = 1_000_000_000;
-const HOUR_NS: i64 = 3_600 * SECOND_NS;
+const HOUR_NS: i64 = 3_600_000_000_000;
 
 pub fn block_bytes_max(usable_bytes: Option<usize>) -> usize {
     let share = usable_bytes.map_or(BLOCK_BYTES_MAX, |all| all / BLOCK_MEMORY_SHARE);
@@ -97,10 +96,12 @@ enum Summaries<'a> {
 struct SummaryNotes {
     damaged: usize,
     first_damaged: Option<String>,
-    /// The hours of expired calls that the range cuts, from the first to the last.
-    cut: Option<TimeRange>,
-    /// Kept summaries of expired calls without the figures that the answer needs.
+    /// Whether the answer has calls outside of the range, because their summary is for an hour that the range cuts.
+    is_cut: bool,
+    /// Kept summaries of hours that were used, those without the figures that the answer needs, and others that lack calls.
+    used: usize,
     lacking: usize,
+    partial: usize,
 }
 
 impl SummaryNotes {
@@ -109,14 +110,17 @@ impl SummaryNotes {
         self.first_damaged.get_or_insert(said);
     }
 
-    /// Notes a kept summary of the expired calls of an hour.
-    fn hour(&mut self, hour: TimeRange, range: TimeRange, is_used: bool) {
-        self.lacking += usize::from(!is_used);
-        // A range in seconds may end a second before the hour.
-        let is_whole = range.contains(hour.start) && range.contains(hour.end.saturating_sub(SECOND_NS));
-        if is_used && !is_whole {
-            let known = self.cut.unwrap_or(hour);
-            self.cut = Some(TimeRange::new(known.start.min(hour.start), known.end.max(hour.end)));
+    /// Notes how a kept summary was used. `is_whole`: the answer counts all of its calls.
+    fn kept(&mut self, of: SummedOf, is_used: bool, is_whole: bool) {
+        match of {
+            SummedOf::Hour { .. } if !is_used => self.lacking += 1,
+            SummedOf::Hour { is_cut, lacks_calls } => {
+                self.used += 1;
+                self.is_cut |= is_cut && is_whole;
+                self.partial += usize::from(lacks_calls);
+            }
+            SummedOf::Day { lacks_calls } => self.partial += usize::from(lacks_calls && is_used),
+            SummedOf::Chunks(_) | SummedOf::HourBefore => {}
         }
     }
 
@@ -125,8 +129,10 @@ impl SummaryNotes {
         if other.damaged > self.damaged {
             (self.damaged, self.first_damaged) = (other.damaged, other.first_damaged);
         }
-        self.cut = self.cut.or(other.cut);
+        self.is_cut |= other.is_cut;
+        self.used = self.used.max(other.used);
         self.lacking = self.lacking.max(other.lacking);
+        self.partial = self.partial.max(other.partial);
     }
 
     fn sentences(&self) -> impl Iterator<Item = String> {
@@ -137,18 +143,25 @@ impl SummaryNotes {
                 "{count} {summaries} damaged, so the calls were read: {first}; tacho repair rewrites damaged summaries"
             )
         });
-        let cut = self.cut.map(|_| {
-            "the calls at an end of the range have expired, and their summaries are for whole hours (UTC): the answer \
-             includes the whole of each hour that the range cuts"
+        let cut = self.is_cut.then(|| {
+            "calls at the start or the end of the range have expired, and their summaries are for whole hours (UTC): the \
+             answer includes all calls of these hours"
                 .to_owned()
         });
         let lacking = (self.lacking > 0).then(|| {
             format!(
-                "the calls of {} have expired, and their summaries lack the figures that this answer needs",
-                if self.lacking == 1 { "an hour".to_owned() } else { format!("{} hours", self.lacking) }
+                "some calls have expired, and the answer lacks them: {} of their summaries of an hour do not have its figures",
+                self.lacking
             )
         });
-        damaged.into_iter().chain(cut).chain(lacking)
+        let partial = (self.partial > 0).then(|| {
+            format!(
+                "some calls were unreadable or too many when they were summed up, so {} of the summaries of expired calls \
+                 lack calls",
+                self.partial
+            )
+        });
+        damaged.into_iter().chain(cut).chain(lacking).chain(partial)
     }
 }
 
@@ -246,6 +259,10 @@ pub async fn folded<F: Fold + Send>(
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         store.begin_pass();
+        if !fold.takes_summaries() && !scope.is_part() {
+            // The fold begins again without summaries, because there are too many calls.
+            summaries.lacking = summaries.lacking.max(summaries.used);
+        }
         let mut notes = SummaryNotes::default();
         let read = pass((store, progress), (service, range), (scope, &room), &mut fold, &mut notes).await?;
         summaries.merge(notes);
@@ -265,7 +282,6 @@ pub async fn folded<F: Fold + Send>(
 /// A pass over several series, which are read concurrently. One task reads them, so no thread waits for the locks.
 struct Passing<'a, F> {
     fold: Mutex<&'a mut F>,
-    range: TimeRange,
     notes: Mutex<&'a mut SummaryNotes>,
     /// The bytes of blocks that may be kept.
     room: &'a AtomicUsize,
@@ -296,14 +312,15 @@ impl<'a, F: Fold + Send> Passing<'a, F> {
 
     fn sum(&self, labels: &Labels, summary: Result<Summed<'_>, String>) -> bool {
         match summary {
-            Ok(Summed { summary, expired, is_only }) => {
-                let (is_used, is_whole) = {
-                    let mut fold = self.fold();
-                    (fold.add_summary(labels, summary, is_only), fold.counts_whole_summaries())
-                };
-                if let Some(hour) = expired.filter(|_| is_only) {
-                    self.notes().hour(hour, if is_whole { self.range } else { TimeRange::ALL }, is_used);
+            Ok(Summed { summary, of }) => {
+                let mut fold = self.fold();
+                let is_whole = fold.counts_whole_summaries();
+                if of == SummedOf::HourBefore && is_whole {
+                    return true;
                 }
+                let is_used = fold.add_summary(labels, summary, of.is_only());
+                drop(fold);
+                self.notes().kept(of, is_used, is_whole);
                 is_used
             }
             Err(said) => {
@@ -357,7 +374,7 @@ async fn pass(
     let (test, only) = (fold.first_test(), fold.takes_traces_alone());
     let (is_summed, is_ranked) = (fold.takes_summaries(), fold.ranks_chunks());
     let all_fit = AtomicBool::new(true);
-    let passing = Passing { fold: Mutex::new(fold), range, notes: Mutex::new(notes), room, all_fit };
+    let passing = Passing { fold: Mutex::new(fold), notes: Mutex::new(notes), room, all_fit };
     // The sorted traces are searched without the lock.
     let may_want =
         |trace| traces.as_ref().is_none_or(|traces: &Vec<TraceId>| traces.binary_search(&trace).is_ok());
