@@ -84,10 +84,7 @@ impl Hours {
             let start = row.start();
             if self.day.contains(start) {
                 let hour = hour_of(start);
-                blocks
-                    .entry((hour.start, is_long(&row, hour)))
-                    .or_insert_with(ExecutionBlock::new)
-                    .push_row(row);
+                blocks.entry((hour.start, is_long(&row, hour))).or_default().push_row(row);
             } else if start > self.day.end {
                 self.next = Some(self.next.map_or(start, |next| next.min(start)));
             }

@@ -327,7 +327,8 @@ fn the_only_summary_is_used_with_longer_slots() {
     let filter = || Filter { service: None, operation: None, range: TimeRange::new(0, 30 * MINUTE_NS - 1) };
     let mut operations = Operations::new(filter(), None).from_summaries();
     let mut services = Services::new(filter()).from_summaries();
-    (operations.pass(), services.pass());
+    operations.pass();
+    services.pass();
     for is_only in [false, true] {
         assert_eq!(operations.add_summary(labels, &summary, is_only), is_only);
         assert_eq!(services.add_summary(labels, &summary, is_only), is_only);
