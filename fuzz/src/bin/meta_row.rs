@@ -94,7 +94,7 @@ fn life(row: &Row) {
 fn rollup(bytes: &[u8]) {
     let Some((key, head)) = bytes.split_first_chunk::<32>() else { return };
     let length = u32::try_from(head.len()).expect("a short input");
-    let mut value = [&b"TRUP\x01"[..], &length.to_le_bytes(), head].concat();
+    let mut value = [&b"TRUP\x02"[..], &length.to_le_bytes(), head].concat();
     value.extend_from_slice(&crc32c::crc32c(&value).to_le_bytes());
     let row = row("rollups", key, &value);
     match bounded(4_096 + 64 * head.len(), || Rollup::decode(&row)) {

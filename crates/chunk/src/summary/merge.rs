@@ -7,6 +7,7 @@ use std::hash::Hash;
 
 use tacho_model::Operation;
 
+use super::statuses::Statuses;
 use super::{
     CallSummary, Cell, Edge, Link, LinkSource, LoosePart, Point, PointDurations, RequestClass, RequestSlot,
     SLOTS_S, minutes,
@@ -76,6 +77,7 @@ struct Merging {
     loose: Vec<LoosePart>,
     /// `None` if a part has no links.
     links: Option<Vec<LinkFigures>>,
+    statuses: Statuses,
 }
 
 /// Adds the figures of equal keys. The result is in the order of the keys.
@@ -142,6 +144,7 @@ impl Merging {
             let key = (source(link.source), operation(link.operation));
             (key, [link.count, link.errors, link.total_ns])
         };
+        self.statuses.merge(part.statuses.as_deref());
         match (&mut self.links, &part.links) {
             (Some(all), Some(links)) => all.extend(links.iter().map(link)),
             (all, _) => *all = None,
@@ -192,8 +195,7 @@ impl Merging {
             requests: slots(requests, slot_s),
             loose,
             links,
-            // Searches use the summaries of single chunks.
-            statuses: None,
+            statuses: self.statuses.finish(),
         };
         merged.fits().then_some(merged)
     }
@@ -289,10 +291,13 @@ impl CallSummary {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tacho_model::{Event, EventKind, Operation, OperationKind, Segment, SpanId, TraceId};
+    use tacho_model::{
+        Attribute, AttributeValue, Event, EventKind, Operation, OperationKind, Segment, SpanId, TraceId,
+    };
 
     use super::*;
     use crate::ExecutionBlock;
+    use crate::execution::HTTP_STATUS;
     use crate::summary::build::{Form, summary_in_form};
 
     const MINUTE_NS: i64 = 60_000_000_000;
@@ -315,7 +320,12 @@ mod tests {
             carried: vec![],
             first_call: 0,
             events: vec![],
-            attributes: vec![],
+            // The status of operation 0, which ends in the second part, or of the called operation.
+            attributes: vec![Attribute {
+                call: (number % 2) as u32,
+                key: HTTP_STATUS.into(),
+                value: AttributeValue::Integer(200 + (number % 5).cast_signed()),
+            }],
         };
         let events = |events: &[(u64, EventKind)]| -> Vec<Event> {
             events.iter().map(|(delta, kind)| Event { delta: *delta, kind: *kind }).collect()
@@ -326,7 +336,7 @@ mod tests {
         let carried = vec![tacho_model::Carried { operation: 0, call: 0, age: duration + 1_000 }];
         let (part, start) = (1, whole.start + duration.cast_signed() + 1_000);
         let events = events(&[(0, EventKind::Exit)]);
-        [first, Segment { part, start, carried, first_call: 2, events, ..whole }]
+        [first, Segment { part, start, carried, first_call: 2, events, attributes: vec![], ..whole }]
     }
 
     /// A summary with slots of one minute and durations.
@@ -380,7 +390,7 @@ mod tests {
         links.sort();
         let requests: Vec<_> =
             summary.requests.iter().map(|slot| (slot.slot, slot.class as u8, slot.buckets.clone())).collect();
-        (cells, selves, links, requests, summary.loose.len())
+        (cells, selves, links, requests, summary.loose.len(), summary.statuses.clone())
     }
 
     proptest! {

@@ -73,7 +73,7 @@ pub struct CallSummary {
     pub loose: Vec<LoosePart>,
     /// Ascending by source and operation. `None` in summaries of version 1, and if the caller of a segment was never searched.
     pub links: Option<Vec<Link>>,
-    /// Ascending by status. `None` in summaries of versions 1 to 3 and in sums of summaries, and if there are too many statuses.
+    /// Ascending by status. `None` in summaries of versions 1 to 3, and if there are too many statuses.
     pub statuses: Option<Vec<StatusDurations>>,
 }
 

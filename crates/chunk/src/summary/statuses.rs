@@ -37,6 +37,8 @@ impl CallSummary {
 pub(super) struct Statuses {
     /// One more than the limit at most.
     bounds: BTreeMap<i64, (u64, u64)>,
+    /// Whether a summary without statuses was added.
+    is_unknown: bool,
     /// Position and status of the calls of the current row, ascending.
     of_row: Vec<(usize, i64)>,
 }
@@ -53,12 +55,16 @@ impl Statuses {
         let first = self.of_row.partition_point(|(position, _)| *position < visit.position);
         let own = self.of_row.iter().skip(first).take_while(|(position, _)| *position == visit.position);
         for (_, status) in own {
-            if self.bounds.len() > SUMMARY_STATUSES_MAX {
-                return;
-            }
             let (min, max) = visit.duration().map_or((0, u64::MAX), |duration| (duration, duration));
-            let bounds = self.bounds.entry(*status).or_insert((min, max));
-            *bounds = (bounds.0.min(min), bounds.1.max(max));
+            widen(&mut self.bounds, *status, (min, max));
+        }
+    }
+
+    /// Adds the statuses of another summary; `None` if it has none.
+    pub(super) fn merge(&mut self, statuses: Option<&[StatusDurations]>) {
+        self.is_unknown |= statuses.is_none();
+        for StatusDurations { status, min_ns, max_ns } in statuses.into_iter().flatten() {
+            widen(&mut self.bounds, *status, (*min_ns, *max_ns));
         }
     }
 
@@ -67,10 +73,19 @@ impl Statuses {
         self.of_row.iter().filter(|(_, status)| is_refused(*status)).map(|(position, _)| *position)
     }
 
-    /// Ascending by status. `None` if there are too many.
+    /// Ascending by status. `None` if there are too many, or if those of a summary are not known.
     pub(super) fn finish(self) -> Option<Vec<StatusDurations>> {
         let durations = |(status, (min_ns, max_ns))| StatusDurations { status, min_ns, max_ns };
-        (self.bounds.len() <= SUMMARY_STATUSES_MAX).then(|| self.bounds.into_iter().map(durations).collect())
+        let is_known = !self.is_unknown && self.bounds.len() <= SUMMARY_STATUSES_MAX;
+        is_known.then(|| self.bounds.into_iter().map(durations).collect())
+    }
+}
+
+/// Widens the bounds of a status. Adds no further status above the limit.
+fn widen(bounds: &mut BTreeMap<i64, (u64, u64)>, status: i64, (min, max): (u64, u64)) {
+    if bounds.len() <= SUMMARY_STATUSES_MAX || bounds.contains_key(&status) {
+        let bounds = bounds.entry(status).or_insert((min, max));
+        *bounds = (bounds.0.min(min), bounds.1.max(max));
     }
 }
 

@@ -292,9 +292,16 @@ impl Bench {
 
     /// The duration of the slowest call of a service in a range, from a read by rank, and the number of blocks that it read.
     pub async fn slowest(&self, service: usize, range: TimeRange) -> (Option<u64>, usize) {
-        let (best, blocks) = (Mutex::new(None), AtomicUsize::new(0));
+        let (best, blocks, _) = self.slowest_ranked(service, range).await;
+        (best, blocks)
+    }
+
+    /// Like [`Self::slowest`], with the number of summaries of chunks and of roll-ups that the read needed.
+    pub async fn slowest_ranked(&self, service: usize, range: TimeRange) -> (Option<u64>, usize, usize) {
+        let (best, blocks, ranked) = (Mutex::new(None), AtomicUsize::new(0), AtomicUsize::new(0));
         let rank = |chunk: std::result::Result<SummarizedChunk<'_>, String>| {
             let Ok(chunk) = chunk else { return Some(u64::MAX) };
+            ranked.fetch_add(1, Ordering::Relaxed);
             assert!(chunk.segments > 0 && chunk.range.start <= chunk.range.end);
             chunk.summary.cells.iter().map(|cell| cell.max_ns).max()
         };
@@ -315,7 +322,7 @@ impl Bench {
             .whole()
             .unwrap();
         let found = *best.lock().unwrap();
-        (found, blocks.into_inner())
+        (found, blocks.into_inner(), ranked.into_inner())
     }
 
     pub async fn check_slowest(&self, range: TimeRange) {

@@ -64,6 +64,7 @@ async fn counts_from_roll_ups_are_those_of_the_calls() {
             }
             let [a, b] = [random.below(30), random.below(30)].map(|hour| hour.cast_signed() * HOUR);
             bench.check_counts(TimeRange::new(a.min(b), a.max(b))).await;
+            bench.check_slowest(TimeRange::new(a.min(b), a.max(b))).await;
             // Each chunk has three calls, and so no summary.
             rolled += used(&bench, TimeRange::ALL).await;
         }
@@ -231,4 +232,32 @@ async fn a_long_roll_up_with_a_damaged_summary_is_ignored() {
     assert_eq!(used(&bench, TimeRange::ALL).await, 0, "no damaged roll-up is used");
     bench.open().await;
     assert_eq!(used(&bench, TimeRange::ALL).await, 0);
+}
+
+/// 400 chunks: one of 24 roll-ups of 16 chunks has the slowest call, and one of its chunks.
+#[tokio::test]
+async fn a_search_reads_the_parts_of_the_best_roll_ups_only() {
+    let mut bench = bench();
+    bench.now = 9 * DAY;
+    bench.open().await;
+    for chunk in 0..400u64 {
+        let start = chunk.cast_signed() * DAY / 400;
+        let slow = Segment { events: events(1 << 40), ..segment(123_456, start + 1) };
+        let segments = (0..5).map(|n| segment(chunk * 5 + n, start + n.cast_signed()));
+        let segments = segments.chain((chunk == 250).then_some(slow)).collect();
+        bench.store().append(batch(0, segments), None).await.unwrap();
+        bench.store().flush().await.unwrap();
+    }
+    let day = TimeRange::new(0, DAY - 1);
+    // Chunks of few calls have no summary, so their calls are read.
+    assert_eq!(bench.slowest_ranked(0, day).await, (Some(1 << 40), 400, 0));
+    bench.store().sweep().await.unwrap();
+    let (found, blocks, ranked) = bench.slowest_ranked(0, day).await;
+    assert_eq!(found, Some(1 << 40));
+    assert!(blocks <= 16 && ranked <= 1 + 2 + 25, "{blocks} blocks, {ranked} roll-ups");
+    // The other half of the day does not have the slow call.
+    let (found, blocks, _) = bench.slowest_ranked(0, TimeRange::new(0, DAY / 2)).await;
+    assert_eq!(found, Some(976));
+    assert!(blocks < 60, "{blocks} blocks");
+    bench.check_slowest(day).await;
 }

@@ -7,6 +7,7 @@
 //!   rows.rs     rows of one partition: visible to the reader's snapshot, not replaced, damaged ones reported
 //!   summaries.rs  rows of calls, or the summaries of their chunks (usage.rs); rolled.rs  those of roll-ups where possible
 //!   kept.rs  summaries of expired calls
+//!   ranked.rs  rows of calls that a search needs, best first
 //! ```
 //! Until the flush of a generation ends, its records are read from memory. Afterwards they are read from the driver. A read
 //! first reads the generations in memory. In the driver, the read ignores chunks of these generations, so that a flush
@@ -14,6 +15,7 @@
 
 mod chunks;
 mod kept;
+mod ranked;
 mod rolled;
 mod rows;
 pub mod samples;

@@ -64,23 +64,35 @@ pub async fn rolled(
         }
     }
     let chunks = survey.chunks.iter().map(|(chunk, _)| chunk.key);
-    let mut unread: Vec<(ChunkKey, &mut Option<Use>)> =
-        chunks.clone().zip(&mut uses).filter(|(_, use_of)| use_of.is_none()).collect();
-    for some in unread.chunks_mut(FRONTS) {
-        let scans = some.iter().map(|(key, _)| chunk_row_scan(kind, series, key)).collect();
-        for ((_, use_of), row) in some.iter_mut().zip(driver.read_parts(scans, Arc::new(head)).await?) {
-            let learnt = row.into_iter().next().map(learn).transpose()?.flatten();
-            **use_of = learnt.map(|(use_of, ..)| use_of);
-        }
-    }
+    let unread = chunks.clone().zip(&mut uses).filter(|(_, use_of)| use_of.is_none()).collect();
+    read_uses(reader, (kind, series), unread, snapshot, usage).await?;
     let of = |wanted: Use| {
         chunks.clone().zip(&uses).filter(|(_, use_of)| **use_of == Some(wanted)).map(|(key, _)| key).collect()
     };
     Ok(Some((of(Use::Calls), of(Use::Summary))))
 }
 
+/// Reads the headers of chunks, and sets how the reader uses each of them. `None` if the snapshot does not see the row.
+pub async fn read_uses(
+    reader: &Reader,
+    (kind, series): (Kind, SeriesId),
+    mut unread: Vec<(ChunkKey, &mut Option<Use>)>,
+    snapshot: &Snapshot,
+    usage: Usage<'_>,
+) -> Result<()> {
+    for some in unread.chunks_mut(FRONTS) {
+        let scans = some.iter().map(|(key, _)| chunk_row_scan(kind, series, key)).collect();
+        let rows = reader.driver.read_parts(scans, Arc::new(head)).await?;
+        for ((_, use_of), row) in some.iter_mut().zip(rows) {
+            let learnt = row.into_iter().next().map(|row| learn(row, snapshot, usage)).transpose()?.flatten();
+            **use_of = learnt.map(|(use_of, ..)| use_of);
+        }
+    }
+    Ok(())
+}
+
 /// How the reader uses a chunk, from the header in its row. `None` if the snapshot does not see the row.
-fn learn(
+pub fn learn(
     row: Scanned<Cut>,
     snapshot: &Snapshot,
     usage: Usage<'_>,
@@ -91,7 +103,7 @@ fn learn(
 
 /// The summary of a roll-up. `None` if it is damaged, of a newer version, or was deleted. Also `None` if the upkeep has written
 /// another roll-up with the same key since the head was read, because it has other chunks.
-async fn read_summary(reader: &Reader, series: SeriesId, rollup: &Rollup) -> Result<Option<CallSummary>> {
+pub async fn read_summary(reader: &Reader, series: SeriesId, rollup: &Rollup) -> Result<Option<CallSummary>> {
     let rows = reader.driver.read(vec![row_scan(series, &rollup.key)]).await?;
     let Some(row) = rows.into_iter().flatten().next() else { return Ok(None) };
     let same = |row: Row| Ok(if Rollup::decode(&row)? == *rollup { Some(summary(&row)?) } else { None });

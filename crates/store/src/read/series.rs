@@ -12,8 +12,9 @@ use tacho_chunk::{AttributeData, Chunk, ExecutionBlock, REQUEST_ID, SummarizedCh
 use tacho_model::{Entry, Kind, SeriesId, TimeRange, TraceId};
 
 use super::kept::kept;
+use super::ranked::each_ranked;
 use super::rows::{Found, Lost, each_live, each_needed, row_of};
-use super::summaries::{each_ranked, unsummarized};
+use super::summaries::unsummarized;
 use super::summed::Summed;
 use super::usage::Use;
 use super::{Reader, Steps, read_memory, take_room};

@@ -1,55 +1,20 @@
 //! Reads the rows of one partition of calls. Reads the summary of a chunk instead of its calls where the caller accepts it.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
 use tacho_chunk::{Chunk, SummarizedChunk};
 use tacho_model::{Kind, SeriesId, TimeRange};
 
+use super::Reader;
 use super::rolled::rolled;
-use super::rows::{FRONTS, Found, each_of, fronts, head};
+use super::rows::{FRONTS, Found, fronts, head};
 use super::summed::Summed;
 use super::usage::{Usage, Use, usage_of};
-use super::{Reader, Steps};
 use crate::Result;
 use crate::group::row::replacement_bytes;
 use crate::keys::{ChunkKey, chunk_row_scan};
 use crate::upkeep::Snapshot;
-
-/// Like [`unsummarized`], but the summaries only show which chunks a reader needs, and in which order. `rank` gets each
-/// summary, and returns the rank of the chunk; `None` if the reader does not need the chunk. Then the rows are read by
-/// descending rank, those without a usable summary first. Each is read only if `is_needed` accepts its rank and its number of
-/// segments.
-pub async fn each_ranked(
-    reader: &Reader,
-    place: (Kind, SeriesId),
-    range: TimeRange,
-    snapshot: &Snapshot,
-    usage: Usage<'_>,
-    (rank, is_needed, steps): (
-        impl Fn(Result<SummarizedChunk<'_>, String>) -> Option<u64>,
-        impl Fn(u64, usize) -> bool,
-        Steps<'_>,
-    ),
-    mut each: impl FnMut(Found) -> Result<()>,
-) -> Result<()> {
-    let (certain, summed) = used(reader, place, range, snapshot, usage).await?;
-    let mut ranked: Vec<(u64, usize, ChunkKey)> = certain.into_iter().map(|key| (u64::MAX, 0, key)).collect();
-    let add = |key: &ChunkKey, summary: Option<Result<SummarizedChunk<'_>, String>>| {
-        let segments =
-            summary.as_ref().and_then(|chunk| chunk.as_ref().ok()).map_or(0, |chunk| chunk.segments);
-        ranked.extend(summary.map_or(Some(u64::MAX), &rank).map(|rank| (rank, segments, *key)));
-    };
-    each_summary(reader, place, &summed, snapshot, add).await?;
-    ranked.sort_by_key(|(rank, ..)| Reverse(*rank));
-    // The iterator asks for each chunk directly before it is read.
-    let all = ranked.len();
-    let ranked = ranked.into_iter().enumerate().inspect(|(done, _)| steps(*done, all));
-    let needed = ranked.map(|(_, chunk)| chunk).filter(|(rank, segments, _)| is_needed(*rank, *segments));
-    let needed = needed.map(|(.., key)| key);
-    each_of(reader, place, needed, snapshot, &mut each).await
-}
 
 /// The rows whose calls are needed. First passes the summaries of roll-ups to `accepts`. Reads the header of each other chunk,
 /// and passes its facts to `usage`. Then reads the summaries of the chunks with [`Use::Summary`], and passes them to `accepts`.
@@ -77,7 +42,7 @@ pub async fn unsummarized(
 }
 
 /// The rows whose calls are certainly needed, and the rows with a summary.
-async fn used(
+pub async fn used(
     reader: &Reader,
     place: (Kind, SeriesId),
     range: TimeRange,
@@ -91,7 +56,7 @@ async fn used(
 
 /// Passes the summary of each row to `add`: a text for a damaged summary; `None` if the row is damaged or has no summary, or if a
 /// newer version wrote the summary.
-async fn each_summary(
+pub async fn each_summary(
     reader: &Reader,
     place: (Kind, SeriesId),
     keys: &[ChunkKey],

@@ -24,4 +24,4 @@ pub use row::{
     DAY_LEVEL, RolledChunk, Rollup, RollupKey, day_of, delete_row, partition, range_of, row, row_scan,
     series_of, summary,
 };
-pub use survey::{heads, survey};
+pub use survey::{Survey, heads, survey};

@@ -136,7 +136,7 @@ mod tests {
                 assert_eq!(all, planned);
                 written.push((key.level, items.len(), planned.len()));
                 rollups.retain(|rollup| rollup.key != key && Some(rollup.key) != replaced);
-                rollups.push(Rollup { key, chunks: planned, range: TimeRange::new(0, 0) });
+                rollups.push(Rollup { key, chunks: planned, range: TimeRange::new(0, 0), segments: 0 });
             }
         }
     }

@@ -17,7 +17,9 @@ use crate::{Error, Result};
 /// Start of the partitions of roll-ups. The id of the series follows.
 pub const ROLLUPS: &[u8] = b"rollups";
 const MAGIC: &[u8; 4] = b"TRUP";
-const VALUE_VERSION: u8 = 1;
+const VALUE_VERSION: u8 = 2;
+/// Version of heads without the number of segments.
+const UNCOUNTED_VERSION: u8 = 1;
 /// Magic, version, and length of the head.
 const PREFIX_BYTES: usize = 9;
 /// Limit on the chunks of a roll-up.
@@ -55,6 +57,8 @@ pub struct Rollup {
     pub chunks: Vec<RolledChunk>,
     /// First and last time of the chunks, both inclusive.
     pub range: TimeRange,
+    /// Number of segments of the chunks; 0 if it is not known.
+    pub segments: u64,
 }
 
 pub const fn day_of(start: Timestamp) -> i64 {
@@ -176,10 +180,11 @@ fn encode_head(rollup: &Rollup) -> Vec<u8> {
     }
     put_zigzag(&mut out, rollup.range.start.wrapping_sub(start));
     put_zigzag(&mut out, rollup.range.end.wrapping_sub(start));
+    put_varint(&mut out, rollup.segments);
     out
 }
 
-fn decode_head(bytes: &[u8]) -> Result<(Vec<RolledChunk>, TimeRange), Malformed> {
+fn decode_head(bytes: &[u8], version: u8) -> Result<(Vec<RolledChunk>, TimeRange, u64), Malformed> {
     let mut cursor = Cursor::new(bytes);
     let count = cursor.count(CHUNK_BYTES_MIN, "number of chunks")?;
     if count == 0 || count > ROLLUP_CHUNKS_MAX {
@@ -207,8 +212,9 @@ fn decode_head(bytes: &[u8]) -> Result<(Vec<RolledChunk>, TimeRange), Malformed>
     }
     let from = start.wrapping_add(cursor.zigzag("first time")?);
     let to = start.wrapping_add(cursor.zigzag("last time")?);
+    let segments = if version > UNCOUNTED_VERSION { cursor.varint("number of segments")? } else { 0 };
     if cursor.is_empty() {
-        Ok((chunks, TimeRange::new(from, to)))
+        Ok((chunks, TimeRange::new(from, to), segments))
     } else {
         Err(cursor.malformed("end of the head"))
     }
@@ -227,10 +233,10 @@ fn head_range(value: &[u8]) -> Option<(usize, usize)> {
     Some((end, end.checked_add(4)?))
 }
 
-/// Checks magic and version. The value may be cut after the head.
-fn check_version(row: &Row) -> Result<()> {
+/// Checks magic and version, and returns the version. The value may be cut after the head.
+fn check_version(row: &Row) -> Result<u8> {
     match row.value.strip_prefix(MAGIC).and_then(<[u8]>::first) {
-        Some(&VALUE_VERSION) => Ok(()),
+        Some(&version @ (UNCOUNTED_VERSION | VALUE_VERSION)) => Ok(version),
         Some(&version) if version > VALUE_VERSION => {
             let error = newer("roll-up", version.into(), VALUE_VERSION.into());
             Err(error.with("key", shown(&row.clustering)))
@@ -254,20 +260,20 @@ impl Rollup {
     /// `Version` for a row of a newer version, `Corrupt` for a damaged or malformed head.
     pub fn decode(row: &Row) -> Result<Self> {
         let key = RollupKey::decode(&row.clustering)?;
-        check_version(row)?;
+        let version = check_version(row)?;
         let malformed = || malformed("roll-up", row);
         let (end, body) = head_range(&row.value).ok_or_else(malformed)?;
         let (head, checksum) = (row.value.get(..end).ok_or_else(malformed)?, row.value.get(end..body));
         check("head", head, checksum.ok_or_else(malformed)?)?;
-        let decoded = decode_head(head.get(PREFIX_BYTES..).unwrap_or_default());
-        let (chunks, range) = decoded.map_err(|e| malformed().caused_by(e))?;
+        let decoded = decode_head(head.get(PREFIX_BYTES..).unwrap_or_default(), version);
+        let (chunks, range, segments) = decoded.map_err(|e| malformed().caused_by(e))?;
         let is_of_day = |chunk: &RolledChunk| day_of(chunk.key.start) == key.day;
         let is_first = chunks.first().is_some_and(|chunk| chunk.key == key.first);
         let is_ordered = chunks.is_sorted_by(|a, b| order(&a.key) < order(&b.key));
         if !is_first || !is_ordered || !chunks.iter().all(is_of_day) {
             return Err(malformed());
         }
-        Ok(Self { key, chunks, range })
+        Ok(Self { key, chunks, range, segments })
     }
 
     /// The first and the last generation of its chunks.
@@ -333,7 +339,12 @@ mod tests {
     fn rollup(chunks: Vec<RolledChunk>) -> Rollup {
         let first = chunks[0].key;
         let key = RollupKey { day: day_of(first.start), level: 1, first };
-        Rollup { key, chunks, range: TimeRange::new(first.start, first.start.saturating_add(9)) }
+        Rollup {
+            key,
+            chunks,
+            range: TimeRange::new(first.start, first.start.saturating_add(9)),
+            segments: 300,
+        }
     }
 
     fn chunk(start: i64, generation: u64, number: u32, merge: Option<u64>) -> RolledChunk {
@@ -407,11 +418,11 @@ mod tests {
                 "{cut}"
             );
         }
-        let newer = [b"TRUP\x02", &row.value[5..]].concat();
+        let newer = [b"TRUP\x03", &row.value[5..]].concat();
         let newer = Rollup::decode(&Row { value: newer.into(), ..row.clone() }).unwrap_err();
         assert_eq!(newer.kind(), ErrorKind::Version);
         assert!(
-            newer.to_string().starts_with("roll-up has version 2, this program reads up to 1 (key "),
+            newer.to_string().starts_with("roll-up has version 3, this program reads up to 2 (key "),
             "{newer}"
         );
         // Facts that contradict each other, with correct checksums.
@@ -428,6 +439,22 @@ mod tests {
             |rollup| rollup.chunks[1].key.start += DAY_NS,
         ];
         assert!(changes.into_iter().all(|change| wrong(change) == ErrorKind::Corrupt));
+    }
+
+    #[test]
+    fn heads_of_version_1_have_no_number_of_segments() {
+        let written = rollup(vec![chunk(5, 7, 1, None)]);
+        let row = row(SeriesId(7), &written, &summary_of_one_call());
+        let (end, body) = head_range(&row.value).unwrap();
+        // 300 takes two bytes.
+        let head = &row.value[PREFIX_BYTES..end - 2];
+        let length = u32::try_from(head.len()).unwrap().to_le_bytes();
+        let mut value = [&b"TRUP\x01"[..], &length, head].concat();
+        put_checksum(&mut value, 0);
+        value.extend_from_slice(&row.value[body..]);
+        let older = Row { value: value.into(), ..row };
+        assert_eq!(Rollup::decode(&older).unwrap(), Rollup { segments: 0, ..written });
+        assert_eq!(summary(&older).unwrap(), summary_of_one_call());
     }
 
     #[test]

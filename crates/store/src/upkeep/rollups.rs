@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tacho_chunk::{CallSummary, Chunk};
+use tacho_chunk::{CallSummary, Chunk, ExecutionBlock};
 use tacho_model::{Kind, SeriesId, TimeRange, Timestamp};
 
 use super::Upkeep;
@@ -278,12 +278,16 @@ fn learn(row: Scanned<Cut>) -> Result<Option<(bool, Option<Replacement>, u64)>> 
 struct Summaries {
     summaries: Vec<CallSummary>,
     range: Option<TimeRange>,
+    /// Number of segments; 0 if that of a part is not known.
+    segments: u64,
     unusable: HashSet<Item>,
     bytes: u64,
 }
 
 impl Summaries {
-    fn add(&mut self, summary: CallSummary, range: TimeRange) {
+    fn add(&mut self, Part { summary, range, segments }: Part) {
+        let is_known = segments > 0 && (self.segments > 0 || self.summaries.is_empty());
+        self.segments = if is_known { self.segments.saturating_add(segments) } else { 0 };
         let whole = self
             .range
             .map_or(range, |known| TimeRange::new(known.start.min(range.start), known.end.max(range.end)));
@@ -317,7 +321,7 @@ impl Summaries {
                 },
             };
             match summary {
-                Some((summary, range)) => self.add(summary, range),
+                Some(part) => self.add(part),
                 None => drop(self.unusable.insert(item.clone())),
             }
         }
@@ -330,26 +334,40 @@ impl Summaries {
         driver: &dyn Driver,
         series: SeriesId,
         chunk: &RolledChunk,
-    ) -> Result<Option<(CallSummary, TimeRange)>> {
+    ) -> Result<Option<Part>> {
         let rows = driver.read(vec![chunk_row_scan(Kind::Execution, series, &chunk.key)]).await?;
         let Some(Ok(row)) = rows.into_iter().flatten().next() else { return Ok(None) };
         self.bytes += row.value.len() as u64;
         let chunk = split_value(&row.value)?.chunk;
         let block = Chunk::open(&chunk).and_then(|chunk| chunk.executions()).ok();
-        Ok(block.and_then(|block| Some((CallSummary::of(&block)?, block.range()))))
+        let part = |block: ExecutionBlock| {
+            let segments = block.len() as u64;
+            Some(Part { summary: CallSummary::of(&block)?, range: block.range(), segments })
+        };
+        Ok(block.and_then(part))
     }
 }
 
-fn of_rollup(cut: &Cut) -> Option<(CallSummary, TimeRange)> {
-    Some((rollup::summary(&cut.row).ok()?, Rollup::decode(&cut.row).ok()?.range))
+/// A summary that is added to a sum, with the times and the number of its segments.
+struct Part {
+    summary: CallSummary,
+    range: TimeRange,
+    /// 0 if it is not known.
+    segments: u64,
 }
 
-fn of_chunk(cut: &Cut) -> Option<(CallSummary, TimeRange)> {
+fn of_rollup(cut: &Cut) -> Option<Part> {
+    let Rollup { range, segments, .. } = Rollup::decode(&cut.row).ok()?;
+    Some(Part { summary: rollup::summary(&cut.row).ok()?, range, segments })
+}
+
+fn of_chunk(cut: &Cut) -> Option<Part> {
     let Split { chunk, .. } = split_value(&cut.row.value).ok()?;
     let whole = cut.whole - (cut.row.value.len() - chunk.len());
     let header = Chunk::open_header(&chunk, whole).ok()?;
     let summary = Chunk::open_summary(&chunk, whole).ok()??;
-    Some((summary, TimeRange::new(header.start, header.end)))
+    let segments = header.tables.map_or(0, |tables| tables.segments) as u64;
+    Some(Part { summary, range: TimeRange::new(header.start, header.end), segments })
 }
 
 /// The row of a plan. `None` if the sum exceeds a limit of summaries.
@@ -362,7 +380,7 @@ async fn build(
     let work = move || {
         let summaries: Vec<&CallSummary> = read.summaries.iter().collect();
         let (summary, range) = (CallSummary::merged(&summaries)?, read.range?);
-        let rollup = Rollup { key: plan.key, chunks: plan.chunks, range };
+        let rollup = Rollup { key: plan.key, chunks: plan.chunks, range, segments: read.segments };
         Some((rollup::row(series, &rollup, &summary), rollup))
     };
     upkeep.in_thread("roll-up", work).await
