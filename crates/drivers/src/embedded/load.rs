@@ -65,13 +65,16 @@ pub fn load_from(
     damage.excess = length - end;
     // A start refuses a directory with a short ended file, unless an operator permits it.
     damage.missing = known.map_or(0, |known| known.bytes.saturating_sub(length));
+    let has_ended = ended || known.is_some_and(|known| known.state != State::Growing);
     let rows_end = match read_index(read, end).map_err(failed)? {
         Sealing::Sound(index) if each_entry(&index, |_| ()).is_some() => {
             each_entry(&index, each);
             return Ok(Loaded::Sealed(damage));
         }
         Sealing::Damaged { rows_end } => {
-            damage.index = true;
+            // A process or the machine may have stopped while the file was sealed, so that only a part of the index is on disk. The
+            // rows were synced before.
+            damage.index = has_ended;
             rows_end
         }
         Sealing::Sound(_) | Sealing::Missing => {
@@ -86,7 +89,11 @@ pub fn load_from(
         _ if ended || rows_end < end => usize::MAX,
         known => known.map_or(0, |known| in_memory(known.bytes)),
     };
-    let scanned = scan(&bytes, acknowledged, damage, &mut each);
+    let mut scanned = scan(&bytes, acknowledged, damage, &mut each);
+    if !has_ended {
+        // Without the incomplete index, the file can grow again.
+        scanned.torn += end - rows_end;
+    }
     if !has_header && scanned.index.is_empty() {
         // The scan may regard a row as a torn end.
         let is_too_short = length < WITH_ROW_BYTES_MIN && !(0..bytes.len()).any(|at| is_row(&bytes, at));
@@ -138,7 +145,8 @@ mod tests {
     use tacho_store::Table;
 
     use super::*;
-    use crate::embedded::format::{Action, BATCH_HEAD_BYTES, RowRef, put_batch};
+    use crate::embedded::format::{Action, BATCH_HEAD_BYTES, IndexBuilder, RowRef, encode_header, put_batch};
+    use crate::embedded::scan::entry_of;
 
     /// Loads a growing file of which 24 bytes were on disk.
     fn load(bytes: &[u8]) -> Loaded {
@@ -169,5 +177,35 @@ mod tests {
             let damaged = [&[b'x'; 24][..before], &row[1..]].concat();
             assert!(matches!(load(&damaged), Loaded::Unfinished), "{before} bytes before a damaged row");
         }
+    }
+
+    /// The machine stopped while the file was sealed. Of the index, the trailer is on disk and another part is not.
+    #[test]
+    fn an_incomplete_index_of_a_growing_file_is_a_torn_end() {
+        let row = |clustering| RowRef {
+            action: Action::Put,
+            table: Table::Meta,
+            partition: b"p",
+            clustering,
+            value: b"v",
+        };
+        let mut bytes = encode_header(1).to_vec();
+        let mut index = IndexBuilder::default();
+        for clustering in [b"c", b"d"] {
+            let at = bytes.len();
+            put_batch(&mut bytes, [row(clustering)].into_iter(), |row, offset| {
+                let position = u32::try_from(at + offset).unwrap();
+                index.push(&entry_of(row, position));
+            });
+        }
+        put_batch(&mut bytes, [].into_iter(), |_, _| ());
+        let rows_end = bytes.len();
+        bytes.extend(index.finish(u32::try_from(rows_end).unwrap()));
+        assert!(matches!(load(&bytes), Loaded::Sealed(damage) if !damage.is_some()));
+        bytes[rows_end + 2] ^= 1;
+        let Loaded::Scanned(scanned) = load(&bytes) else { panic!("not scanned") };
+        let torn = (bytes.len() - rows_end) as u64;
+        assert_eq!((scanned.length, scanned.torn, scanned.doubtful), (rows_end as u64, torn, false));
+        assert!(!scanned.damage.is_some() && !scanned.index.is_empty());
     }
 }
