@@ -302,6 +302,24 @@ impl Store {
         read::series::executions(&self.reader, id, range, room, needed, keep).await
     }
 
+    /// The number of hours with summaries of expired calls that a deletion of this range removes.
+    ///
+    /// # Errors
+    /// The error of the driver.
+    pub async fn deleted_hours(&self, id: SeriesId, range: TimeRange) -> Result<u64> {
+        if self.reader.masks.summed.read().has(id) {
+            return read::deleted_hours(&self.reader, id, range).await;
+        }
+        Ok(0)
+    }
+
+    /// The end of the days whose calls have expired, for the series of these with the latest end. `None` if no calls after `from`
+    /// have expired with their summaries.
+    pub fn summed_until(&self, series: &[SeriesId], from: i64) -> Option<i64> {
+        let summed = self.reader.masks.summed.read();
+        series.iter().map(|id| summed.until(*id)).max().filter(|until| *until > from)
+    }
+
     /// The chunks of a series in the driver.
     ///
     /// # Errors

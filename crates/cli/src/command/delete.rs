@@ -101,7 +101,13 @@ fn amounts(affected: &Value) -> Option<String> {
         (count("records") > 0).then(|| format!("{records} {name} of {series} series"))
     };
     let kinds = [("samples", "sample"), ("entries", "entry"), ("calls", "call")];
-    let parts: Vec<String> = kinds.into_iter().filter_map(part).collect();
+    let mut parts: Vec<String> = kinds.into_iter().filter_map(part).collect();
+    let count = |name| ask::number(&affected["summaries"], name);
+    if count("hours") > 0 {
+        let hours = units::counted(count("hours"), "hour", "hours");
+        let series = units::count(count("series"));
+        parts.push(format!("the summaries of expired calls of {hours} (as a whole) of {series} series"));
+    }
     match (parts.is_empty(), affected["complete"] == false) {
         (true, true) => Some("an unknown number of records".to_owned()),
         (true, false) => None,
@@ -139,5 +145,8 @@ mod tests {
                 json!({ "samples": samples, "entries": entries, "calls": calls, "complete": complete });
             assert_eq!(amounts(&affected).as_deref(), expect);
         }
+        let kept = json!({ "summaries": { "series": 2, "hours": 3 }, "complete": true });
+        let expect = "the summaries of expired calls of 3 hours (as a whole) of 2 series";
+        assert_eq!(amounts(&kept).as_deref(), Some(expect));
     }
 }

@@ -130,6 +130,18 @@ fn summaries_answer_for_expired_calls() {
         assert_eq!(counts(&cut), counts(&hour));
         assert!(cut["warnings"][0].as_str().unwrap().contains("whole hours"), "{}", cut["warnings"]);
         assert_eq!(hour["warnings"], Value::Null);
+        let exact = ask(&server, &format!("/api/operations?{hours}&exact=true"));
+        assert!(counts(&exact).is_empty());
+        assert!(exact["warnings"][0].as_str().unwrap().contains("have expired"), "{}", exact["warnings"]);
+        // A deletion removes whole hours, but not the one that begins with its end.
+        let selector = "match[]=%7Bservice=%22accounts%22%7D";
+        let range = range(5 * HOUR_S + 1_800, 7 * HOUR_S);
+        let counted = ask(&server, &format!("/api/v1/admin/count?{selector}&{range}"));
+        assert_eq!(
+            counted["data"]["summaries"]["hours"],
+            2 * counted["data"]["summaries"]["series"].as_u64().unwrap()
+        );
+        assert_eq!(counted["data"]["calls"]["records"], 0);
         assert!(server.stop().success());
         server = Server::start_with(&data, &flags);
     }

@@ -310,7 +310,9 @@ async fn long_segments_do_not_take_the_minutes_of_others() {
 async fn a_deletion_removes_the_hours_that_it_touches() {
     let mut bench = bench();
     let calls = five_days(&mut bench).await;
-    let half = TimeRange::new(12 * DAY + HOUR / 2, 12 * DAY + 3 * HOUR / 2);
+    // The hour that begins with the end of the deletion stays.
+    let half = TimeRange::new(12 * DAY + HOUR / 2, 12 * DAY + 2 * HOUR);
+    assert_eq!(bench.store().deleted_hours(labels(0).id(), half).await.unwrap(), 2);
     bench.store().delete(&[Matcher::equal("service", "a")], half).await.unwrap();
     for _ in 0..2 {
         let rest = TimeRange::new(12 * DAY + 2 * HOUR, 15 * DAY - 1);

@@ -178,6 +178,15 @@ impl View {
         self.store.expired_before()
     }
 
+    /// Like [`Store::deleted_hours`], for a series of this access.
+    pub async fn deleted_hours(&self, id: SeriesId, range: TimeRange) -> Result<u64> {
+        if self.admits_id(id) { self.store.deleted_hours(id, range).await } else { Err(outside(id)) }
+    }
+
+    pub fn summed_until(&self, series: &[SeriesId], from: i64) -> Option<i64> {
+        self.store.summed_until(series, from)
+    }
+
     pub fn lacks(&self, kind: Kind) -> Damages {
         self.shown(self.store.lacks(kind))
     }

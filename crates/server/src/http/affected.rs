@@ -35,6 +35,8 @@ pub struct Affected {
     samples: Count,
     entries: Count,
     calls: Count,
+    /// Hours with summaries of expired calls. A deletion removes the summaries of whole hours.
+    hours: Count,
     /// Counting timed out, so there may be more records.
     cut: bool,
     damages: Damages,
@@ -52,6 +54,7 @@ impl Affected {
             "samples": count(self.samples),
             "entries": count(self.entries),
             "calls": count(self.calls),
+            "summaries": { "series": self.hours.series, "hours": self.hours.records },
             "complete": !self.cut && self.damages.is_empty(),
         })
     }
@@ -134,6 +137,9 @@ pub async fn affected(store: &View, selection: Selection, allow_damaged: bool) -
     let mut out = Affected { accepted: accepted as u64, ..Affected::default() };
     let mut damages = if executions.is_some() { store.lacks(Kind::Execution) } else { Damages::default() };
     for id in executions.into_iter().flatten() {
+        let hours = store.deleted_hours(id, range).await?;
+        out.hours.series += u64::from(hours > 0);
+        out.hours.records += hours;
         // A series may hold more calls than can be read in time.
         let Ok(calls) = tokio::time::timeout_at(end.into(), calls(store, id, range)).await else {
             out.cut = true;

@@ -8,6 +8,7 @@ use tacho_model::{Families, Kind, SeriesId, TimeRange};
 
 use super::finding::{Finding, FindingKind, Loss, Lost, Place, PlacedRow, SERIES_NAMED_MAX};
 use super::known::{Known, highest, misnamed};
+use crate::damage::time;
 use crate::driver::{Damaged, Row, Table};
 use crate::group::row::{decode_series, series_key};
 use crate::kept::{self, KeptKey, Level, UNTIL, decode_until};
@@ -242,10 +243,22 @@ impl Checker {
             Table::Meta => match series_of(partition) {
                 Some(series) => format!("roll-up {} of series {series}", text(clustering)),
                 None => match kept::series_of(partition) {
-                    Some(series) => format!("kept summary {} of series {series}", text(clustering)),
+                    Some(series) => self.kept_words(series, clustering, &text),
                     None => format!("{} {}", text(partition), text(clustering)),
                 },
             },
+        }
+    }
+
+    fn kept_words(&self, series: SeriesId, clustering: &[u8], text: &dyn Fn(&[u8]) -> String) -> String {
+        let labels = self.known.index.labels(series);
+        let of = labels.map_or_else(|| format!("series {series}"), |labels| labels.to_string());
+        match KeptKey::decode(clustering) {
+            Ok(key) => {
+                let length = if key.level == Level::Day { "day" } else { "hour" };
+                format!("kept summary of the {length} from {} on, of {of}", time(key.start))
+            }
+            Err(_) => format!("kept summary {} of {of}", text(clustering)),
         }
     }
 

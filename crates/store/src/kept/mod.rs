@@ -23,8 +23,8 @@ use std::collections::HashMap;
 use tacho_model::{SeriesId, Timestamp};
 
 pub use row::{
-    HOUR_NS, KeptKey, Level, UNTIL, decode_until, delete_days, delete_until, first_scan, hour_of, level_scan,
-    row, series_of, summary, until_row, until_scan,
+    HOUR_NS, KeptKey, Level, UNTIL, decode_until, delete_days, delete_until, deleted, first_scan, hour_of,
+    level_scan, row, series_of, summary, until_row, until_scan,
 };
 
 /// The end of the summed days of each series that has one. The calls before this time have expired.

@@ -119,8 +119,15 @@ fn bounds(level: Level, range: TimeRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (Bound::Included(prefix(level, first)), Bound::Included(last))
 }
 
-/// Deletes the summaries of all days and hours that overlap a range.
+/// The range of a deletion. If it ends with the first instant of an hour, this hour is not meant.
+pub fn deleted(range: TimeRange) -> TimeRange {
+    let is_start = range.end == hour_of(range.end).start && range.start < range.end;
+    TimeRange::new(range.start, range.end.saturating_sub(i64::from(is_start)))
+}
+
+/// Deletes the summaries of all days and hours that a deletion of a range touches.
 pub fn delete_days(series: SeriesId, range: TimeRange) -> [Delete; 2] {
+    let range = deleted(range);
     [Level::Day, Level::Hour].map(|level| {
         let (from, to) = bounds(level, range);
         Delete { table: Table::Meta, partition: partition(series), from, to }

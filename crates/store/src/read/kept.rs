@@ -11,7 +11,7 @@ use super::summed::{Summed, SummedOf};
 use crate::Result;
 use crate::damage::{Damage, Damages};
 use crate::driver::Scanned;
-use crate::kept::{HOUR_NS, KeptKey, Level, level_scan, summary};
+use crate::kept::{HOUR_NS, KeptKey, Level, deleted, level_scan, summary};
 use crate::rollup::{day_of, range_of};
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -66,6 +66,22 @@ pub async fn kept(
         }
     }
     Ok(damages)
+}
+
+/// The number of hours with kept summaries that a deletion of this range removes.
+pub async fn deleted_hours(reader: &Reader, series: SeriesId, range: TimeRange) -> Result<u64> {
+    let scan = level_scan(series, Level::Hour, deleted(range));
+    let mut hours = BTreeSet::new();
+    let mut add = |clustering: &[u8]| hours.extend(KeptKey::decode(clustering).ok().map(|key| key.start));
+    if reader.driver.keys_of(&scan, &mut add).await? {
+        return Ok(hours.len() as u64);
+    }
+    let mut rows = reader.driver.scan(scan).await?;
+    while let Some(row) = rows.try_next().await? {
+        let clustering = row.map_or_else(|damaged| damaged.clustering, |row| row.clustering);
+        hours.extend(KeptKey::decode(&clustering).ok().map(|key| key.start));
+    }
+    Ok(hours.len() as u64)
 }
 
 /// How a reader of a range uses an hour. `None` for an hour after the range: a range in whole seconds may end with the first

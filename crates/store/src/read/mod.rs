@@ -39,6 +39,7 @@ use crate::upkeep::{Mask, Masks, Snapshots};
 use crate::{Error, ErrorKind, Result};
 
 pub use chunks::{ChunkInfo, chunks};
+pub use kept::deleted_hours;
 pub use rows::head as row_head;
 pub use series::{Having, Needed};
 pub use summaries::summary as row_summary;

@@ -62,6 +62,8 @@ struct Keeper {
     thinned: HashMap<Partition, Timestamp>,
     /// Series with days whose summaries may be due to be kept.
     ending: VecDeque<SeriesId>,
+    /// Days that were summed up since the last line in the log.
+    summed_up: u64,
     /// Deletions that were tried since the last sweep and are not completed.
     tried: Tried,
     /// The waits after failed batches. `None` after a batch without a failure.
@@ -75,7 +77,19 @@ impl Keeper {
             (now + upkeep.store.options.sweep_first, now + upkeep.store.options.verify_first);
         let (backlog, thinned, tried) = (VecDeque::new(), HashMap::new(), Tried::default());
         let (swept, knows_days, failing, ending) = (false, false, None, VecDeque::new());
-        Self { upkeep, backlog, next_sweep, next_verify, swept, knows_days, thinned, ending, tried, failing }
+        Self {
+            upkeep,
+            backlog,
+            next_sweep,
+            next_verify,
+            swept,
+            knows_days,
+            thinned,
+            ending,
+            summed_up: 0,
+            tried,
+            failing,
+        }
     }
 
     async fn run(mut self) {
@@ -286,6 +300,7 @@ impl Keeper {
             })? {
                 Some(bytes) => {
                     self.ending.push_back(series);
+                    self.summed_up += u64::from(bytes > 0);
                     return Ok(Some(bytes));
                 }
                 // All of its days are done, so the calls can be deleted.
@@ -297,6 +312,10 @@ impl Keeper {
                     }
                 }
             }
+        }
+        if self.summed_up > 0 {
+            tracing::info!(days_of_series = self.summed_up, "calls have expired, their summaries are kept");
+            self.summed_up = 0;
         }
         Ok(None)
     }

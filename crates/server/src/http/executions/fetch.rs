@@ -8,13 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tacho_chunk::{AttributeData, ExecutionBlock, SummarizedChunk};
-use tacho_model::{Kind, Labels, Matcher, TimeRange, Timestamp, TraceId};
+use tacho_model::{Kind, Labels, Matcher, SeriesId, TimeRange, Timestamp, TraceId};
 use tacho_query::executions::{Fold, Incomplete, Scope, SourceBlock, Trace};
 use tacho_store::{Damages, Error, ErrorKind, Having, Needed, Read, Summed, SummedOf};
 
 use crate::access::View;
 use crate::http::error::ApiError;
 use crate::http::running::Progress;
+use crate::tls::expiry::utc;
 
 /// Memory limit for the blocks of a trace or a call tree, bytes: some 30 million calls. The analysis may take five times as much
 /// memory in addition to the blocks. All other analyses add the blocks to a [`Fold`] one by one, and need no such limit.
@@ -102,6 +103,8 @@ struct SummaryNotes {
     used: usize,
     lacking: usize,
     partial: usize,
+    /// The end of the expired calls, if the answer is from calls alone.
+    expired: Option<Timestamp>,
 }
 
 impl SummaryNotes {
@@ -133,6 +136,7 @@ impl SummaryNotes {
         self.used = self.used.max(other.used);
         self.lacking = self.lacking.max(other.lacking);
         self.partial = self.partial.max(other.partial);
+        self.expired = self.expired.max(other.expired);
     }
 
     fn sentences(&self) -> impl Iterator<Item = String> {
@@ -161,7 +165,11 @@ impl SummaryNotes {
                 self.partial
             )
         });
-        damaged.into_iter().chain(cut).chain(lacking).chain(partial)
+        let expired = self.expired.map(|until| {
+            let until = utc(until.div_euclid(1_000_000_000));
+            format!("calls before {until} have expired: only answers from summaries have their figures")
+        });
+        damaged.into_iter().chain(cut).chain(lacking).chain(partial).chain(expired)
     }
 }
 
@@ -259,6 +267,12 @@ pub async fn folded<F: Fold + Send>(
         let is_tried = scanned == Some(scope) || scope.is_part();
         let room = AtomicUsize::new(if is_tried { 0 } else { cache_bytes_max });
         store.begin_pass();
+        if !fold.takes_summaries() && scanned.is_none() {
+            let wanted = if scope == Scope::Service { Wanted::Service(service) } else { Wanted::All };
+            let series: Vec<SeriesId> =
+                store.find(Kind::Execution, &wanted.matchers()).into_iter().map(|(id, _)| id).collect();
+            summaries.expired = store.summed_until(&series, range.start);
+        }
         if !fold.takes_summaries() && !scope.is_part() {
             // The fold begins again without summaries, because there are too many calls.
             summaries.lacking = summaries.lacking.max(summaries.used);
