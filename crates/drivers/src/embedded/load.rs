@@ -72,8 +72,8 @@ pub fn load_from(
             return Ok(Loaded::Sealed(damage));
         }
         Sealing::Damaged { rows_end } => {
-            // A process or the machine may have stopped while the file was sealed, so that only a part of the index is on disk. The
-            // rows were synced before.
+            // A process or the machine may have stopped while the file was sealed, so that only a part of the index is on disk.
+            // The rows were synced before.
             damage.index = has_ended;
             rows_end
         }
