@@ -182,16 +182,14 @@ impl Checker {
             Err(error) if error.kind() == ErrorKind::Version => Err(error),
             Err(error) => {
                 let key = self.key(row.table, &row.partition, &row.clustering);
-                let is_learned_again =
-                    [LIVES, UNTIL].contains(&&*row.partition) || series_of(&row.partition).is_some();
-                let loss = if is_learned_again || is_derived(&row) { Loss::Derivable } else { Loss::Fact };
-                let is_kept = kept::series_of(&row.partition).is_some();
-                let loss = if is_kept { unsummed(&row.clustering).0 } else { loss };
-                let effect = match &*row.partition {
-                    partition if series_of(partition).is_some() => UNROLLED,
-                    partition if kept::series_of(partition).is_some() => unsummed(&row.clustering).1,
-                    UNTIL => UNENDED,
-                    _ => "the server may not start",
+                let no_start = "the server may not start";
+                let (loss, effect) = match &*row.partition {
+                    UNTIL => (Loss::Derivable, UNENDED),
+                    partition if series_of(partition).is_some() => (Loss::Derivable, UNROLLED),
+                    partition if kept::series_of(partition).is_some() => unsummed(&row.clustering),
+                    LIVES => (Loss::Derivable, no_start),
+                    _ if is_derived(&row) => (Loss::Derivable, no_start),
+                    _ => (Loss::Fact, no_start),
                 };
                 let finding = Finding::new(FindingKind::FactWrong, place, chain(&error)).key(key).loss(loss);
                 Ok(Verdict::found(finding.effect(effect)))

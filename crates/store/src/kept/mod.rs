@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use tacho_model::{SeriesId, Timestamp};
 
 pub use row::{
-    HOUR_NS, KeptKey, Level, UNTIL, decode_until, delete_days, delete_until, deleted, first_scan, hour_of,
+    HOUR_NS, KeptKey, Level, UNTIL, all_scan, decode_until, delete_days, delete_until, deleted, hour_of,
     level_scan, row, series_of, summary, until_row, until_scan,
 };
 

@@ -105,12 +105,12 @@ pub fn series_of(partition: &[u8]) -> Option<SeriesId> {
 /// Scan for the summaries of the days or hours that overlap a range.
 pub fn level_scan(series: SeriesId, level: Level, range: TimeRange) -> Scan {
     let (from, to) = bounds(level, range);
-    Scan { from, to, ..Scan::all(Table::Meta, partition(series)) }
+    Scan { from, to, ..all_scan(series) }
 }
 
-/// Scan for any summary of a series.
-pub fn first_scan(series: SeriesId) -> Scan {
-    Scan { limit: Some(1), ..Scan::all(Table::Meta, partition(series)) }
+/// Scan for all summaries of a series.
+pub fn all_scan(series: SeriesId) -> Scan {
+    Scan::all(Table::Meta, partition(series))
 }
 
 fn bounds(level: Level, range: TimeRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
@@ -218,31 +218,15 @@ pub fn decode_until(row: &Row) -> Result<(SeriesId, Timestamp)> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tacho_chunk::ExecutionBlock;
-    use tacho_model::{Event, EventKind, Operation, OperationKind, Segment, TraceId};
 
     use super::*;
     use crate::ErrorKind;
+    use crate::rollup::block_of_one_call;
 
     const SERIES: SeriesId = SeriesId(7);
 
     fn of_one_call() -> CallSummary {
-        let events = [(0, EventKind::Enter(0)), (7, EventKind::Exit)];
-        let segment = Segment {
-            trace: TraceId(1),
-            base: 1,
-            part: 0,
-            parent: None,
-            thread: "t".into(),
-            start: 0,
-            carried: vec![],
-            first_call: 0,
-            events: events.map(|(delta, kind)| Event { delta, kind }).to_vec(),
-            attributes: vec![],
-        };
-        let mut block = ExecutionBlock::new();
-        block.push(&segment, &[Operation { kind: OperationKind::Method, name: "m".into() }]);
-        CallSummary::by_minute(&block).unwrap()
+        CallSummary::by_minute(&block_of_one_call()).unwrap()
     }
 
     fn sample() -> Row {

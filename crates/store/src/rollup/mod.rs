@@ -20,6 +20,8 @@ mod row;
 mod survey;
 
 pub use plan::{DAY_ITEMS_MIN, FAN, Item, Plan, plan};
+#[cfg(test)]
+pub use row::block_of_one_call;
 pub use row::{
     DAY_LEVEL, RolledChunk, Rollup, RollupKey, day_of, delete_row, partition, range_of, row, row_scan,
     series_of, summary,

@@ -308,32 +308,37 @@ pub fn summary(row: &Row) -> Result<CallSummary> {
     })
 }
 
+/// A block with one call, for tests of rows with summaries.
+#[cfg(test)]
+pub fn block_of_one_call() -> tacho_chunk::ExecutionBlock {
+    use tacho_model::{Event, EventKind, Operation, OperationKind, Segment, TraceId};
+    let events = [(0, EventKind::Enter(0)), (7, EventKind::Exit)];
+    let segment = Segment {
+        trace: TraceId(1),
+        base: 1,
+        part: 0,
+        parent: None,
+        thread: "t".into(),
+        start: 0,
+        carried: vec![],
+        first_call: 0,
+        events: events.map(|(delta, kind)| Event { delta, kind }).to_vec(),
+        attributes: vec![],
+    };
+    let mut block = tacho_chunk::ExecutionBlock::new();
+    block.push(&segment, &[Operation { kind: OperationKind::Method, name: "m".into() }]);
+    block
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tacho_chunk::ExecutionBlock;
-    use tacho_model::{Event, EventKind, Operation, OperationKind, Segment, TraceId};
 
     use super::*;
     use crate::ErrorKind;
 
     fn summary_of_one_call() -> CallSummary {
-        let events = [(0, EventKind::Enter(0)), (7, EventKind::Exit)];
-        let segment = Segment {
-            trace: TraceId(1),
-            base: 1,
-            part: 0,
-            parent: None,
-            thread: "t".into(),
-            start: 0,
-            carried: vec![],
-            first_call: 0,
-            events: events.map(|(delta, kind)| Event { delta, kind }).to_vec(),
-            attributes: vec![],
-        };
-        let mut block = ExecutionBlock::new();
-        block.push(&segment, &[Operation { kind: OperationKind::Method, name: "m".into() }]);
-        CallSummary::of(&block).unwrap()
+        CallSummary::of(&block_of_one_call()).unwrap()
     }
 
     fn rollup(chunks: Vec<RolledChunk>) -> Rollup {

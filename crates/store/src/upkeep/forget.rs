@@ -45,11 +45,11 @@ pub async fn forget(upkeep: &Arc<Upkeep>, partition: Partition) {
 /// Whether a series has kept summaries of calls. `true` on an error.
 async fn holds_summaries(driver: &dyn Driver, partition: Partition) -> bool {
     partition.kind == Kind::Execution
-        && !matches!(first(driver, kept::first_scan(partition.id)).await, Ok(None))
+        && !matches!(first(driver, kept::all_scan(partition.id)).await, Ok(None))
 }
 
 /// The first row of a scan, even if it is damaged.
-async fn first(driver: &dyn Driver, scan: Scan) -> Result<Option<Scanned>> {
+pub async fn first(driver: &dyn Driver, scan: Scan) -> Result<Option<Scanned>> {
     driver.scan(Scan { limit: Some(1), ..scan }).await?.try_next().await
 }
 

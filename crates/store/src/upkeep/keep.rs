@@ -6,11 +6,11 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::TryStreamExt;
 use tacho_chunk::ExecutionBlock;
 use tacho_model::{Kind, Labels, SeriesId, TimeRange, Timestamp};
 
 use super::Upkeep;
+use super::forget::first;
 use super::hours::Hours;
 use crate::Result;
 use crate::driver::{Order, Row, Scan};
@@ -105,14 +105,16 @@ async fn first_day(upkeep: &Upkeep, series: SeriesId, range: TimeRange) -> Resul
     }
     let reader = &upkeep.store.reader;
     let in_memory = read_memory(reader, |generation| {
-        let blocks = generation.executions.get(&series)?.read(range);
-        let starts = blocks.iter().flat_map(|block| block.rows().map(|row| row.start()).collect::<Vec<_>>());
-        starts.filter(|start| range.contains(*start)).min()
+        let blocks = generation.executions.get(&series)?.read(range).into_iter();
+        let first = |block: Arc<ExecutionBlock>| {
+            block.rows().map(|row| row.start()).filter(|start| range.contains(*start)).min()
+        };
+        blocks.filter_map(first).min()
     });
     let mut first = in_memory.parts.into_iter().min();
     for span in spans(Kind::Execution) {
         let scan = chunk_scan(Kind::Execution, series, *span, range);
-        if let Some(start) = start_of(upkeep, Scan { limit: Some(1), ..scan }).await? {
+        if let Some(start) = start_of(upkeep, scan).await? {
             first = Some(first.map_or(start, |first| first.min(start)));
         }
     }
@@ -124,15 +126,14 @@ async fn last_start(upkeep: &Upkeep, series: SeriesId, range: TimeRange) -> Resu
     let mut last = None;
     for span in spans(Kind::Execution).iter().filter(|_| upkeep.store.driver.capabilities().reverse) {
         let scan = chunk_scan(Kind::Execution, series, *span, range);
-        let scan = Scan { limit: Some(1), order: Order::Descending, ..scan };
-        last = last.max(start_of(upkeep, scan).await?);
+        last = last.max(start_of(upkeep, Scan { order: Order::Descending, ..scan }).await?);
     }
     Ok(last)
 }
 
 /// The start of the first chunk of a scan.
 async fn start_of(upkeep: &Upkeep, scan: Scan) -> Result<Option<Timestamp>> {
-    let row = upkeep.store.driver.scan(scan).await?.try_next().await?;
+    let row = first(&*upkeep.store.driver, scan).await?;
     let clustering = row.map(|row| row.map_or_else(|damaged| damaged.clustering, |row| row.clustering));
     Ok(clustering.map(|clustering| ChunkKey::decode(&clustering)).transpose()?.map(|key| key.start))
 }
@@ -154,8 +155,7 @@ pub async fn expire(upkeep: &Upkeep, series: SeriesId) -> Result<()> {
 /// Whether there is a kept summary in a range.
 async fn is_kept(upkeep: &Upkeep, series: SeriesId, range: TimeRange) -> Result<bool> {
     for level in [Level::Day, Level::Hour] {
-        let scan = Scan { limit: Some(1), ..level_scan(series, level, range) };
-        if upkeep.store.driver.scan(scan).await?.try_next().await?.is_some() {
+        if first(&*upkeep.store.driver, level_scan(series, level, range)).await?.is_some() {
             return Ok(true);
         }
     }
