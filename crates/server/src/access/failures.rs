@@ -5,22 +5,15 @@ use std::sync::{Mutex, PoisonError};
 
 use tacho_model::Timestamp;
 
+use super::minute::Minute;
 use super::networks::Networks;
 
 /// Limit on the wrong tokens of one address per minute. IPv6 addresses with the same first 64 bits count as one. Further wrong
 /// tokens get 429 (agents get the error `TooManyConnections`), and are not in the audit log.
 pub const FAILURES_MAX: u32 = 10;
-const WINDOW_NS: i64 = 60_000_000_000;
 
 #[derive(Debug, Default)]
-pub struct Failures(Mutex<Networks<(), Window>>);
-
-/// A minute with wrong tokens. The minute has not begun while `count` is 0.
-#[derive(Clone, Copy, Debug, Default)]
-struct Window {
-    begun: Timestamp,
-    count: u32,
-}
+pub struct Failures(Mutex<Networks<(), Minute>>);
 
 impl Failures {
     /// Counts a wrong token.
@@ -29,18 +22,11 @@ impl Failures {
     /// The seconds to wait after too many wrong tokens.
     pub fn note(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), u64> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |window: &Window| {
-            window.count == 0 || !(0..WINDOW_NS).contains(&now.saturating_sub(window.begun))
-        };
-        let window = all.of(address, (), is_over);
-        if is_over(window) {
-            *window = Window { begun: now, count: 0 };
-        }
-        window.count = window.count.saturating_add(1);
-        if window.count <= FAILURES_MAX {
+        let minute = all.of(address, (), |minute| minute.is_over(now));
+        if minute.count(now) <= FAILURES_MAX {
             return Ok(());
         }
-        let left = WINDOW_NS - now.saturating_sub(window.begun);
+        let left = minute.left_ns(now);
         Err(u64::try_from(left / 1_000_000_000).unwrap_or(0) + 1)
     }
 }
@@ -49,6 +35,8 @@ impl Failures {
 mod tests {
     use super::super::networks::NETWORKS_MAX;
     use super::*;
+
+    const WINDOW_NS: i64 = 60_000_000_000;
 
     #[test]
     fn failures_are_bounded_per_address_and_minute() {

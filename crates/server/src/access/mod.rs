@@ -14,6 +14,7 @@ mod audit;
 mod bounded;
 mod failures;
 pub mod file;
+mod minute;
 mod networks;
 mod refusal;
 mod sessions;

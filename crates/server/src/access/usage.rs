@@ -7,8 +7,9 @@ use tacho_model::{Labels, SeriesId, Timestamp};
 
 use super::Reason;
 use super::bounded::Bounded;
+use super::minute::Minute;
 use super::token::Limits;
-use crate::seldom::{PAUSE_NS, Seldom};
+use crate::seldom::Seldom;
 
 /// The limit on series applies to a day.
 const SERIES_KEPT_NS: i64 = 86_400_000_000_000;
@@ -44,8 +45,8 @@ struct Used {
     sessions: u64,
     /// The names of labels of the admitted series, since `since`.
     names: HashSet<Box<str>>,
-    /// The minute of the last lines about logins: its start, and the number of lines.
-    login_lines: (Timestamp, u32),
+    /// The logins of the current minute.
+    login_minute: Minute,
     /// Logins since the last line about logins.
     logins: u64,
     /// Refusals by reason and place.
@@ -92,13 +93,9 @@ impl Usage {
     pub fn count_login(&self, now: Timestamp) -> Option<u64> {
         let mut used = self.used();
         used.logins = used.logins.saturating_add(1);
-        let (since, lines) = used.login_lines;
-        let is_over = !(0..PAUSE_NS).contains(&now.saturating_sub(since));
-        let (since, lines) = if is_over { (now, 0) } else { (since, lines) };
-        if lines >= LOGINS_MAX {
+        if used.login_minute.count(now) > LOGINS_MAX {
             return None;
         }
-        used.login_lines = (since, lines + 1);
         Some(std::mem::take(&mut used.logins))
     }
 
