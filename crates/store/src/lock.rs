@@ -72,7 +72,17 @@ fn command(process: u32) -> Option<String> {
 
 /// Lock of a directory, held until it is dropped. The operating system also releases it when the process ends.
 #[derive(Debug)]
-pub struct DirectoryLock(#[expect(dead_code, reason = "the lock is held by the open file")] File);
+pub struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    /// Closing the file is not enough: a child process that another thread has just started has a copy of the open file until
+    /// it executes its program, and the lock lasts as long as any copy. Unlocking releases it for all copies (flock(2)).
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "directory not unlocked: it stays locked until the file is closed");
+        }
+    }
+}
 
 impl DirectoryLock {
     /// Creates the directory if it is missing.
@@ -236,10 +246,12 @@ mod tests {
             assert!(error.is_of_reader(), "{error}");
             is_by(&error, "directory is being read by ");
         }
-        // The attempts have left no lock of their own.
+        // The attempts have left no lock of their own, and a copy of the open file in a child process does not keep the lock.
+        let copies = readers.each_ref().map(|reader| reader.0.try_clone().unwrap());
         drop(readers);
         assert!(DirectoryLock::share(place.path()).unwrap().is_none());
         DirectoryLock::acquire(&directory).unwrap();
+        drop(copies);
         DirectoryLock::acquire(&directory.join("LOCK")).unwrap_err();
     }
 
