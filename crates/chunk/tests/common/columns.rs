@@ -59,6 +59,7 @@ pub fn all(count: usize) -> Vec<Column> {
     vec![
         f64s("constant", vec![1.5; count], 0.02),
         u64s("counter in steps", (0..count as u64).map(|n| n * 17).collect(), 0.02),
+        f64s("counter that wraps", (0..count).map(|n| (n * 4 % 977) as f64).collect(), 0.02),
         f64s("walk, whole", whole(&walk), 0.285),
         u64s("walk, whole, u64", walk.iter().map(|value| *value as u64).collect(), 0.285),
         f64s("walk, one decimal", decimals(&walk, 1), 0.69),

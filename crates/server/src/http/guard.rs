@@ -156,6 +156,8 @@ fn set_security_headers(response: &mut Response) {
         // other header.
         (header::REFERRER_POLICY, "same-origin"),
     ];
+    // With those that the handler and the connection add.
+    headers.reserve(always.len() + 4);
     for (name, value) in always {
         headers.insert(name, HeaderValue::from_static(value));
     }
