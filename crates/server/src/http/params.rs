@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{Form, FromRequest, FromRequestParts, Path, Query, Request};
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, header};
 use tacho_api::time;
@@ -42,15 +42,9 @@ impl<S: Send + Sync> FromRequest<S> for Params {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let Self(mut all) = Self::from_uri(request.uri())?;
         if is_form(request.method(), request.headers()) {
-            let content_type = request.headers().get(header::CONTENT_TYPE).cloned();
             let body = Bytes::from_request(request, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
             check(all.len(), &body)?;
-            let mut form = Request::new(Body::from(body));
-            *form.method_mut() = Method::POST;
-            form.headers_mut().extend(content_type.map(|of| (header::CONTENT_TYPE, of)));
-            let Form(body): Form<Vec<(String, String)>> =
-                Form::from_request(form, state).await.map_err(|e| ApiError::bad(e.body_text()))?;
-            all.extend(body);
+            all.extend(form_urlencoded::parse(&body).into_owned());
         }
         Ok(Self(all))
     }
@@ -105,9 +99,9 @@ fn is_utf8(mut encoded: &[u8]) -> bool {
 impl Params {
     /// Reads only the query string, for requests whose body is not a form.
     pub fn from_uri(uri: &Uri) -> Result<Self, ApiError> {
-        check(0, uri.query().unwrap_or_default().as_bytes())?;
-        let Query(all) = Query::try_from_uri(uri).map_err(|e| ApiError::bad(e.body_text()))?;
-        Ok(Self(all))
+        let encoded = uri.query().unwrap_or_default().as_bytes();
+        check(0, encoded)?;
+        Ok(Self(form_urlencoded::parse(encoded).into_owned().collect()))
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -206,6 +200,8 @@ impl Params {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+
     use super::*;
 
     fn params(pairs: &[(&str, &str)]) -> Params {
