@@ -75,6 +75,7 @@ pub mod memory;
 mod memtable;
 pub mod mutation;
 mod options;
+mod pages;
 mod parts;
 pub mod pin;
 pub mod policy;

@@ -2,10 +2,13 @@
 //! (`docs/format/keys.md`).
 
 use std::collections::HashMap;
+use std::num::NonZero;
 
 use tacho_model::SeriesId;
 
-use super::numbers::{Numbers, SeriesNumber, as_number};
+use super::PAGE;
+use super::numbers::{Numbers, SeriesNumber};
+use crate::pages::Pages;
 
 /// Number of a group in the index. Rises from 0; valid only in this process.
 pub type GroupNumber = u32;
@@ -22,13 +25,12 @@ pub type Place = (GroupNumber, u16);
 
 #[derive(Debug, Default)]
 pub struct Groups {
-    groups: Vec<Entry>,
-    /// Members of all groups, concatenated.
-    members: Vec<SeriesNumber>,
+    groups: Pages<Entry, PAGE>,
+    /// The number of the next group.
+    next: GroupNumber,
     numbers: Numbers,
-    /// The home group of each series, by series number: the group into whose chunks flushes write its samples. [`NO_HOME`] if the
-    /// series has no group.
-    homes: Vec<(GroupNumber, u16)>,
+    /// The home group of each series, by series number: the group into whose chunks flushes write its samples.
+    homes: Pages<Home, PAGE>,
     /// Further groups of a series. Few series have any.
     others: HashMap<SeriesNumber, Vec<Place>>,
 }
@@ -36,15 +38,29 @@ pub struct Groups {
 #[derive(Debug)]
 struct Entry {
     id: [u8; 16],
-    /// End of the group's members in `members`.
-    end: u32,
+    members: Box<[SeriesNumber]>,
 }
 
-const NO_HOME: GroupNumber = GroupNumber::MAX;
+/// A [`Place`] with room for `None` in its eight bytes.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    /// The number of the group, plus 1.
+    group: NonZero<u32>,
+    member: u16,
+}
 
-#[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
-fn id_at(groups: &[Entry], number: GroupNumber) -> SeriesId {
-    SeriesId(u128::from_be_bytes(groups[number as usize].id))
+impl Home {
+    fn new((group, member): Place) -> Option<Self> {
+        Some(Self { group: NonZero::new(group.wrapping_add(1))?, member })
+    }
+
+    const fn place(self) -> Place {
+        (self.group.get() - 1, self.member)
+    }
+}
+
+fn id_at(groups: &Pages<Entry, PAGE>, number: GroupNumber) -> SeriesId {
+    SeriesId(groups.get(number).map_or(0, |group| u128::from_be_bytes(group.id)))
 }
 
 impl Groups {
@@ -53,9 +69,9 @@ impl Groups {
         if let Some(known) = self.number(id) {
             return known;
         }
-        let number = as_number(self.groups.len());
-        self.members.extend_from_slice(members);
-        self.groups.push(Entry { id: id.to_bytes(), end: as_number(self.members.len()) });
+        let number = self.next;
+        self.next = number.saturating_add(1);
+        self.groups.insert(number, Entry { id: id.to_bytes(), members: members.into() });
         let Self { groups, numbers, .. } = self;
         numbers.insert(id, number, |n| id_at(groups, n));
         for (series, member) in members.iter().zip(0..) {
@@ -65,50 +81,44 @@ impl Groups {
     }
 
     fn settle(&mut self, series: SeriesNumber, place: Place) {
-        let at = series as usize;
-        if at >= self.homes.len() {
-            self.homes.resize(at + 1, (NO_HOME, 0));
-        }
-        match self.homes.get_mut(at) {
-            Some(home) if home.0 == NO_HOME => *home = place,
+        match (self.homes.get(series), Home::new(place)) {
+            (None, Some(home)) => self.homes.insert(series, home),
             _ => self.others.entry(series).or_default().push(place),
         }
     }
 
-    /// Removes the places of a group's members. The group number is not reused. If the group was the home of a member,
-    /// one of the member's other groups becomes its home.
+    /// Removes a group. Its number is not reused. If the group was the home of a member, one of the member's other groups becomes
+    /// its home.
     pub fn remove(&mut self, number: GroupNumber) {
-        let Group { id, members } = self.get(number);
-        let members = members.to_vec();
+        let Some(entry) = self.groups.get(number) else { return };
+        let id = SeriesId(u128::from_be_bytes(entry.id));
         let Self { groups, numbers, .. } = self;
-        if numbers.find(id, |n| id_at(groups, n)) != Some(number) {
-            return;
-        }
         numbers.remove(id, |n| id_at(groups, n));
+        let Some(Entry { members, .. }) = self.groups.remove(number) else { return };
         for series in members {
-            let others = self.others.entry(series).or_default();
+            let mut others = self.others.remove(&series).unwrap_or_default();
             others.retain(|(group, _)| *group != number);
-            let Some(home) = self.homes.get_mut(series as usize) else { continue };
-            if home.0 == number {
-                *home = if others.is_empty() { (NO_HOME, 0) } else { others.remove(0) };
+            if self.home(series).is_some_and(|(group, _)| group == number) {
+                self.homes.remove(series);
+                if !others.is_empty() {
+                    self.settle(series, others.remove(0));
+                }
             }
-            if others.is_empty() {
-                self.others.remove(&series);
+            if !others.is_empty() {
+                self.others.insert(series, others);
             }
         }
     }
 
     /// Numbers of all groups that were not removed.
     pub fn numbers(&self) -> impl Iterator<Item = GroupNumber> {
-        (0..as_number(self.groups.len())).filter(|n| self.number(self.get(*n).id) == Some(*n))
+        (0..self.next).filter(|number| self.groups.get(*number).is_some())
     }
 
-    #[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
+    /// A group. A removed group has no members.
     pub fn get(&self, number: GroupNumber) -> Group<'_> {
-        let at = number as usize;
-        let start = at.checked_sub(1).map_or(0, |before| self.groups[before].end as usize);
-        let Entry { id, end } = &self.groups[at];
-        Group { id: SeriesId(u128::from_be_bytes(*id)), members: &self.members[start..*end as usize] }
+        let members = self.groups.get(number).map_or(&[][..], |group| &group.members);
+        Group { id: id_at(&self.groups, number), members }
     }
 
     pub fn number(&self, id: SeriesId) -> Option<GroupNumber> {
@@ -116,7 +126,7 @@ impl Groups {
     }
 
     pub fn home(&self, series: SeriesNumber) -> Option<Place> {
-        self.homes.get(series as usize).copied().filter(|(group, _)| *group != NO_HOME)
+        self.homes.get(series).map(|home| home.place())
     }
 
     /// All places of a series, the home first.

@@ -15,12 +15,8 @@ const COMMON_BYTES_MIN: usize = 1_024;
 
 impl Index {
     pub fn labels_of(&self, number: SeriesNumber) -> Arc<Labels> {
-        let pairs = self.series(number).pairs.iter().map(|pair| self.pairs.get(*pair));
+        let pairs = self.pairs_of(number).iter().map(|pair| self.pairs.get(*pair));
         Arc::new(Labels::from_sorted(pairs))
-    }
-
-    pub fn pairs_of(&self, number: SeriesNumber) -> &[PairNumber] {
-        &self.series(number).pairs
     }
 
     pub fn shared_pair(&self, pair: PairNumber) -> (Arc<str>, Arc<str>) {
@@ -33,7 +29,7 @@ impl Index {
 
     /// The value of one label of a series; `None` if the series has no such label.
     pub fn value_of(&self, number: SeriesNumber, name: &str) -> Option<&str> {
-        let mut pairs = self.series(number).pairs.iter().map(|pair| self.pairs.get(*pair));
+        let mut pairs = self.pairs_of(number).iter().map(|pair| self.pairs.get(*pair));
         pairs.find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 }
@@ -72,7 +68,7 @@ struct Common<'i> {
 
 impl<'i> Common<'i> {
     fn labels_of(&mut self, index: &'i Index, number: SeriesNumber) -> Arc<Labels> {
-        let pairs: &[PairNumber] = &index.series(number).pairs;
+        let pairs = index.pairs_of(number);
         let text = |pair: &PairNumber| index.pairs.get(*pair);
         let Some(place) = pairs.iter().position(|pair| text(pair).0 == NAME) else {
             return index.labels_of(number);

@@ -40,6 +40,7 @@ use pairs::{PairNumber, Pairs};
 use postings::Postings;
 
 use crate::kinds::{of_kind, of_kind_mut};
+use crate::pages::Pages;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kinds(u8);
@@ -60,7 +61,8 @@ impl Kinds {
 
 #[derive(Debug)]
 struct Series {
-    /// The labels, sorted by name. Empty after the series was removed.
+    id: [u8; 16],
+    /// The labels, sorted by name.
     pairs: Box<[PairNumber]>,
     kinds: Kinds,
     /// Kinds with a row in the Series table.
@@ -77,6 +79,9 @@ const NUMBER_BYTES: usize = 16;
 const VALUE_BYTES: usize = 144;
 /// Memory of one label in the map without its name, bytes.
 const LABEL_BYTES: usize = 184;
+
+/// Number of series of a page. A group has at most as many members.
+const PAGE: usize = 64;
 
 /// Most series have at most this many labels. Space for them is reserved while a series is added.
 const PAIRS_USUAL: usize = 16;
@@ -98,10 +103,9 @@ struct Valued {
 
 #[derive(Debug, Default)]
 pub struct Index {
-    series: Vec<Series>,
-    /// Id of each series, by number. If the series of a batch are in the index, [`Index::number_after`] usually reads the ids in
-    /// order.
-    ids: Vec<SeriesId>,
+    series: Pages<Series, PAGE>,
+    /// The number of the next series.
+    next: SeriesNumber,
     numbers: Numbers,
     groups: Groups,
     labels: BTreeMap<Arc<str>, Label>,
@@ -112,6 +116,11 @@ pub struct Index {
     /// Estimated memory without `spellings`, bytes. Updated when series are added or removed.
     bytes: usize,
     spellings: Spellings,
+}
+
+/// The id of a series; 0 for a removed series.
+fn id_of(series: &Pages<Series, PAGE>, number: SeriesNumber) -> SeriesId {
+    SeriesId(series.get(number).map_or(0, |series| u128::from_be_bytes(series.id)))
 }
 
 /// Memory of a series with this number of labels, without new names and values.
@@ -141,7 +150,7 @@ impl Index {
 
     /// Whether the index has this series with samples.
     pub fn has_samples(&self, number: SeriesNumber) -> bool {
-        self.series.get(number as usize).is_some_and(|series| series.kinds.has(Kind::Sample))
+        self.is_of(Kind::Sample, number)
     }
 
     /// Number of series by kind, in the order of [`Kind::ALL`].
@@ -157,35 +166,30 @@ impl Index {
     /// repeat the order in which their series were added.
     pub fn number_after(&self, before: Option<SeriesNumber>, id: SeriesId) -> Option<SeriesNumber> {
         let next = before.map_or(0, |before| before.saturating_add(1));
-        // A removed series keeps its id, but not its kinds.
-        let is_next = self.ids.get(next as usize) == Some(&id) && self.series(next).kinds != Kinds::default();
+        let is_next = self.series.get(next).is_some_and(|series| series.id == id.to_bytes());
         if is_next { Some(next) } else { self.number(id) }
     }
 
+    /// The id of a series; 0 after the series was removed.
     pub fn id(&self, number: SeriesNumber) -> SeriesId {
-        id_at(&self.ids, number)
+        id_of(&self.series, number)
     }
 
     pub fn is_of(&self, kind: Kind, number: SeriesNumber) -> bool {
-        self.series(number).kinds.has(kind)
+        self.series.get(number).is_some_and(|series| series.kinds.has(kind))
     }
 
     pub fn has(&self, kind: Kind, id: SeriesId) -> bool {
         self.get(id).is_some_and(|s| s.kinds.has(kind))
     }
 
-    #[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
-    fn series(&self, number: SeriesNumber) -> &Series {
-        &self.series[number as usize]
-    }
-
-    #[expect(clippy::indexing_slicing, reason = "every number is a position, and entries are not removed")]
-    fn series_mut(&mut self, number: SeriesNumber) -> &mut Series {
-        &mut self.series[number as usize]
-    }
-
     fn get(&self, id: SeriesId) -> Option<&Series> {
-        Some(self.series(self.number(id)?))
+        self.series.get(self.number(id)?)
+    }
+
+    /// The labels of a series, by number of the pair. Empty after the series was removed.
+    pub fn pairs_of(&self, number: SeriesNumber) -> &[PairNumber] {
+        self.series.get(number).map_or(&[], |series| &series.pairs)
     }
 
     /// Adds a series, or adds a kind to a known series. `id` must be the id of `labels`.
@@ -220,16 +224,16 @@ impl Index {
     }
 
     pub fn add_kind(&mut self, kind: Kind, number: SeriesNumber) {
-        let series = self.series_mut(number);
-        if !series.kinds.has(kind) {
-            series.kinds.add(kind);
-            of_kind_mut(&mut self.kinds, kind).insert(number);
-            *of_kind_mut(&mut self.counts, kind) += 1;
-        }
+        let Some(series) = self.series.get_mut(number).filter(|series| !series.kinds.has(kind)) else {
+            return;
+        };
+        series.kinds.add(kind);
+        of_kind_mut(&mut self.kinds, kind).insert(number);
+        *of_kind_mut(&mut self.counts, kind) += 1;
     }
 
     pub fn forget_unused(&mut self, number: SeriesNumber) {
-        if self.series(number).kinds == Kinds::default() && self.number(self.id(number)) == Some(number) {
+        if self.series.get(number).is_some_and(|series| series.kinds == Kinds::default()) {
             self.forget(number);
         }
     }
@@ -239,14 +243,14 @@ impl Index {
         id: SeriesId,
         pairs: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
     ) -> SeriesNumber {
-        let number = as_number(self.series.len());
-        let (kinds, persisted) = (Kinds::default(), Kinds::default());
+        let number = self.next;
+        self.next = number.saturating_add(1);
         self.bytes += bytes_of(pairs.len());
         let pairs = pairs.map(|(name, value)| self.add_pair(name, value, number)).collect();
-        self.series.push(Series { pairs, kinds, persisted });
-        self.ids.push(id);
-        let Self { numbers, ids, .. } = self;
-        numbers.insert(id, number, |n| id_at(ids, n));
+        let (kinds, persisted) = (Kinds::default(), Kinds::default());
+        self.series.insert(number, Series { id: id.to_bytes(), pairs, kinds, persisted });
+        let Self { numbers, series, .. } = self;
+        numbers.insert(id, number, |n| id_of(series, n));
         number
     }
 
@@ -279,26 +283,28 @@ impl Index {
 
     /// Removes a kind from a series. After its last kind, the series leaves the index. Its number is not reused.
     pub fn remove(&mut self, kind: Kind, number: SeriesNumber) {
-        let series = self.series_mut(number);
+        let Some(series) = self.series.get_mut(number) else { return };
         series.persisted.take(kind);
         if series.kinds.has(kind) {
             series.kinds.take(kind);
+            let is_last = series.kinds == Kinds::default();
             if kind == Kind::Sample {
                 self.spellings.forget(number);
             }
             of_kind_mut(&mut self.kinds, kind).take(number);
             *of_kind_mut(&mut self.counts, kind) -= 1;
-            if self.series(number).kinds == Kinds::default() {
+            if is_last {
                 self.forget(number);
             }
         }
     }
 
     fn forget(&mut self, number: SeriesNumber) {
-        let pairs = std::mem::take(&mut self.series_mut(number).pairs);
+        let id = self.id(number);
+        let Self { numbers, series, pairs: texts, labels, .. } = self;
+        numbers.remove(id, |n| id_of(series, n));
+        let Some(Series { pairs, .. }) = series.remove(number) else { return };
         let mut bytes = bytes_of(pairs.len());
-        let Self { numbers, ids, pairs: texts, labels, .. } = self;
-        numbers.remove(id_at(ids, number), |n| id_at(ids, n));
         for pair in pairs {
             let (name, value) = texts.get(pair);
             let Some(label) = labels.get_mut(name) else { continue };
@@ -328,8 +334,8 @@ impl Index {
     }
 
     pub fn set_persisted(&mut self, kind: Kind, id: SeriesId) {
-        if let Some(number) = self.number(id) {
-            self.series_mut(number).persisted.add(kind);
+        if let Some(series) = self.number(id).and_then(|number| self.series.get_mut(number)) {
+            series.persisted.add(kind);
         }
     }
 
@@ -337,7 +343,9 @@ impl Index {
     /// so the members now count as persisted. A known group is not changed. The first group of a series is its home.
     pub fn add_group(&mut self, id: SeriesId, members: &[SeriesNumber]) -> GroupNumber {
         for member in members {
-            self.series_mut(*member).persisted.add(Kind::Sample);
+            if let Some(series) = self.series.get_mut(*member) {
+                series.persisted.add(Kind::Sample);
+            }
         }
         self.groups.add(id, members)
     }

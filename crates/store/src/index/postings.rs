@@ -58,7 +58,13 @@ impl Postings {
             }
             Self::Bits(mut bits, count) => {
                 bits.take(number);
-                (count > 1).then_some(Self::Bits(bits, count - 1))
+                // The bitmap keeps its length, so it would stay large after most of its series have ended.
+                let is_sparse = (count as usize).saturating_sub(1) * BITS_SHARE < bits.bytes() * 8;
+                match count {
+                    0 | 1 => None,
+                    _ if is_sparse => Some(Self::List(bits.iter().collect())),
+                    _ => Some(Self::Bits(bits, count - 1)),
+                }
             }
         }
     }
@@ -137,6 +143,12 @@ mod tests {
                 prop_assert!(!left.to_vec().contains(&numbers[numbers.len() / 2]));
                 prop_assert_eq!((left.len(), left.to_vec().len()), (numbers.len() - 1, numbers.len() - 1));
             }
+            // If most numbers are removed, the memory follows the rest.
+            let few = &numbers[numbers.len() - numbers.len().min(3)..];
+            let gone = &numbers[..numbers.len() - few.len()];
+            let left = gone.iter().try_fold(postings.clone(), |postings, number| postings.without(*number)).unwrap();
+            prop_assert_eq!((left.len(), left.to_vec()), (few.len(), few.to_vec()));
+            prop_assert!(left.heap_bytes() <= 512.max(few.len() * BITS_SHARE / 8).max(numbers.len() * 4));
             let series = *numbers.last().unwrap() as usize + 1;
             // The memory is never much larger than that of the smaller form.
             prop_assert!(postings.heap_bytes() <= 512.max(2 * series.div_ceil(8)).min(512 + 32 * numbers.len()));

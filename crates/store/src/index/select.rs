@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::bitmap::Bitmap;
 use super::postings::Postings;
-use super::{Index, Label, SeriesNumber, as_number, labels_of_all};
+use super::{Index, Label, SeriesNumber, labels_of_all};
 use crate::guarded::Guarded;
 use crate::kinds::of_kind;
 
@@ -104,7 +104,7 @@ impl Index {
 
     /// All numbers, including those of removed series. Removed series have no kind.
     fn everything(&self) -> Bitmap {
-        Bitmap::up_to(as_number(self.series.len()))
+        Bitmap::up_to(self.next)
     }
 
     /// These series, restricted to the kind; for `None`, all series of the kind.

@@ -212,6 +212,39 @@ fn memory_follows_added_and_removed_series_and_limits_new_ones() {
 }
 
 #[test]
+fn series_and_groups_that_have_ended_take_no_memory() {
+    let mut index = Index::default();
+    let mut last: Vec<(SeriesId, Vec<u32>)> = Vec::new();
+    for program in 0..500 {
+        let mut add = |metric: u32| {
+            let pairs = [("__name__", format!("m{metric}")), ("pod", format!("pod-{program}"))];
+            let labels = Arc::new(Labels::new(pairs).unwrap());
+            index.add(Kind::Sample, labels.id(), &labels)
+        };
+        let members: Vec<u32> = (0..100).map(&mut add).collect();
+        let id = SeriesId(program);
+        index.add_group(id, &members);
+        last.push((id, members));
+        if last.len() > 2 {
+            let (group, members) = last.remove(0);
+            index.remove_group(index.group_number(group).unwrap());
+            members.into_iter().for_each(|number| index.remove(Kind::Sample, number));
+        }
+    }
+    assert_eq!((index.len(), index.groups().count()), (200, 2));
+    assert!(index.series.bytes() < 50_000, "{} bytes for 200 of 50,000 series", index.series.bytes());
+    for (group, members) in last {
+        assert_eq!(index.group(index.group_number(group).unwrap()).members, members);
+    }
+    // A caller may still have the number of a series that has ended.
+    assert_eq!((index.labels_of(0).len(), index.id(0), index.home(0)), (0, SeriesId(0), None));
+    assert!(!index.is_of(Kind::Sample, 0) && index.value_of(0, "pod").is_none());
+    let postings = index.labels.values().flat_map(|label| label.values.values());
+    let heap: usize = postings.map(|valued| valued.postings.heap_bytes()).sum();
+    assert!(heap < 64 * 1_024, "{heap} bytes of postings for 200 series");
+}
+
+#[test]
 fn labels_are_those_that_were_added_also_if_numbers_of_pairs_are_reused() {
     let labels = |pairs: &[(&str, &str)]| Arc::new(Labels::new(pairs.iter().copied()).unwrap());
     let all = [

@@ -5,12 +5,15 @@
 //! more than a few samples whose times are not shared, has packed times and values (`tacho_chunk::pack`). Samples after a change
 //! of the type of value are not packed. Nearly all series have one type.
 
+use std::num::NonZero;
+
 use tacho_chunk::ValueColumn;
 use tacho_chunk::pack::PackedSamples;
 use tacho_model::{Sample, TimeRange, Timestamp, Value, ValueType};
 
 use super::times::{Node, ROOT, SharedTimes};
 use super::words::Words;
+use crate::pages::Pages;
 use crate::scatter::Walk;
 
 #[derive(Clone, Copy, Debug)]
@@ -380,11 +383,14 @@ fn by_type(samples: &[Sample]) -> Vec<Column> {
 /// Series per block. A block is never reallocated, so a million series do not leave a half-empty vector.
 const BLOCK: usize = 1_024;
 
+/// Number of series of a page of `places`.
+const PLACES: usize = 256;
+
 /// The open samples of all series of a generation, by their number in the index.
 #[derive(Debug, Default)]
 pub struct OpenSeries {
-    /// For each series number, 1 + position of the series, counted over all `blocks`; 0 if the series has no samples.
-    places: Vec<u32>,
+    /// For the number of each series with samples, 1 + position of the series, counted over all `blocks`.
+    places: Pages<NonZero<u32>, PLACES>,
     blocks: Vec<Vec<Held>>,
     times: SharedTimes,
     values_max: usize,
@@ -412,32 +418,33 @@ impl OpenSeries {
 
     /// Adds a new series with its first sample. Returns the memory that it takes, bytes.
     fn make_place(&mut self, number: u32, first: Sample) -> usize {
-        let at = number as usize;
-        let capacity = self.places.capacity();
-        if self.places.len() <= at {
-            self.places.resize(at + 1, 0);
-        }
+        let places = self.places.bytes();
         if self.blocks.last().is_none_or(|block| block.len() == BLOCK) {
             self.blocks.push(Vec::with_capacity(BLOCK));
         }
         let before = (self.blocks.len() - 1) * BLOCK;
-        if let (Some(block), Some(place)) = (self.blocks.last_mut(), self.places.get_mut(at)) {
+        if let Some(block) = self.blocks.last_mut() {
             block.push(Held::new(number, first));
             // The position is at most the number of series, which is a u32.
-            *place = u32::try_from(before + block.len()).unwrap_or(u32::MAX);
+            let place = u32::try_from(before + block.len()).ok().and_then(NonZero::new);
+            self.places.insert(number, place.unwrap_or(NonZero::<u32>::MAX));
         }
         self.values_max = self.values_max.max(1);
-        size_of::<Held>() + (self.places.capacity() - capacity) * size_of::<u32>()
+        size_of::<Held>() + self.places.bytes().saturating_sub(places)
+    }
+
+    fn place(&self, number: u32) -> Option<usize> {
+        self.places.get(number).map(|place| place.get() as usize - 1)
     }
 
     fn get_mut(&mut self, number: u32) -> Option<(&mut Held, &mut SharedTimes)> {
-        let place = self.places.get(number as usize)?.checked_sub(1)? as usize;
+        let place = self.place(number)?;
         let held = self.blocks.get_mut(place / BLOCK)?.get_mut(place % BLOCK)?;
         Some((held, &mut self.times))
     }
 
     pub fn get(&self, number: u32) -> Option<OpenSamples<'_>> {
-        let place = self.places.get(number as usize)?.checked_sub(1)? as usize;
+        let place = self.place(number)?;
         let held = self.blocks.get(place / BLOCK)?.get(place % BLOCK)?;
         Some(OpenSamples { held, times: &self.times })
     }

@@ -149,8 +149,7 @@ fn series_are_found_by_their_number_and_their_memory_is_counted() {
     let mut open = OpenSeries::default();
     let sample = Sample { at: 1, value: Value::F64(1.0) };
     let bytes: usize = (0..SERIES as u32).rev().map(|number| open.push(number * 2, &[sample])).sum();
-    let places = open.places.capacity() * size_of::<u32>();
-    assert_eq!(bytes, SERIES * size_of::<Held>() + places);
+    assert_eq!(bytes, SERIES * size_of::<Held>() + open.places.bytes());
     assert_eq!((open.len(), open.values_max()), (SERIES, 1));
     assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
     // Each series has one sample. `places` has one element for each series number up to the highest one, and only the even
