@@ -63,15 +63,15 @@ pub(crate) fn word_at(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Fewer than eight bytes, from `at` on, as a word. A stream with a small fraction of a bit per number has all of its numbers in
-/// its last eight bytes. So this does not copy a slice, which costs several times more.
+/// Fewer than eight bytes, from `at` on, as a word. A column of repetitive numbers takes a fraction of a bit per number, so most
+/// of its reads are in the last eight bytes. A copy of the slice would take several times as long.
 #[inline]
 fn word_at_end(bytes: &[u8], at: usize) -> u64 {
     let (word, start) = match bytes.last_chunk() {
         Some(last) => (u64::from_le_bytes(*last), bytes.len() - size_of::<u64>()),
         None => (bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0),
     };
-    u32::try_from((at - start) * 8).ok().and_then(|bits| word.checked_shr(bits)).unwrap_or(0)
+    u32::try_from(at - start).ok().and_then(|bytes| word.checked_shr(bytes.saturating_mul(8))).unwrap_or(0)
 }
 
 /// Fills `numbers` with numbers of `width` (at most 64) bits. Bits after the end are read as zeros.
