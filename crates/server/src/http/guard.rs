@@ -156,7 +156,7 @@ fn set_security_headers(response: &mut Response) {
         // other header.
         (header::REFERRER_POLICY, "same-origin"),
     ];
-    // With those that the handler and the connection add.
+    // One growth of the map, also for the headers that are added after these.
     headers.reserve(always.len() + 4);
     for (name, value) in always {
         headers.insert(name, HeaderValue::from_static(value));

@@ -74,10 +74,10 @@ fn check(before: usize, encoded: &[u8]) -> Result<(), ApiError> {
 
 /// Whether the bytes are UTF-8 after their percent encoding is decoded.
 fn is_utf8(mut encoded: &[u8]) -> bool {
-    // Only bytes from 0x80 on can be invalid. Most parameters have none, also encoded as `%80` to `%ff`.
-    let high = encoded.iter().any(|byte| !byte.is_ascii())
+    // All bytes below 0x80 are UTF-8. Most parameters have no others, neither plain nor encoded as `%80` to `%ff`.
+    let has_others = encoded.iter().any(|byte| !byte.is_ascii())
         || encoded.windows(2).any(|pair| matches!(pair, [b'%', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F']));
-    if !high {
+    if !has_others {
         return true;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -152,8 +152,8 @@ fn series_are_found_by_their_number_and_their_memory_is_counted() {
     assert_eq!(bytes, SERIES * size_of::<Held>() + open.places.bytes());
     assert_eq!((open.len(), open.values_max()), (SERIES, 1));
     assert!(open.get(4).is_some() && open.get(5).is_none() && open.get(9_999).is_none());
-    // Each series has one sample. `places` has one element for each series number up to the highest one, and only the even
-    // numbers are used here.
+    // Each series has one sample. A page of `places` has an element for each of its numbers, and only the even numbers are used
+    // here.
     assert!(bytes / SERIES <= 48, "{} bytes", bytes / SERIES);
     let (mut grown, empty) = (0, open.times.bytes());
     for more in [1, 2, 12, 1, 40] {
